@@ -1,0 +1,31 @@
+# tidegate_library(<folder> SOURCES … HEADERS … [USES <folder>…] [PACKAGES <target>…])
+#
+# One static library per folder. USES are our own libraries that its headers or sources may
+# include; PACKAGES are third-party targets, private. The declaration is the include rule:
+# tests/architecture_test.cpp reads build/libraries.txt and holds every #include against it.
+file(WRITE ${CMAKE_BINARY_DIR}/libraries.txt "")
+
+function(tidegate_library folder)
+  cmake_parse_arguments(LIB "" "" "SOURCES;HEADERS;USES;PACKAGES" ${ARGN})
+  string(REPLACE "/" "_" target ${folder})
+  set(sources ${LIB_SOURCES})
+  set(headers ${LIB_HEADERS})
+  list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
+  list(TRANSFORM headers PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
+  add_library(${target} STATIC ${sources})
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+  target_link_libraries(${target} PUBLIC tidegate_options fmt::fmt)
+  foreach(used ${LIB_USES})
+    string(REPLACE "/" "_" used_target ${used})
+    target_link_libraries(${target} PUBLIC ${used_target})
+  endforeach()
+  foreach(package ${LIB_PACKAGES})
+    target_link_libraries(${target} PRIVATE ${package})
+    get_target_property(dirs ${package} INTERFACE_INCLUDE_DIRECTORIES)
+    if(dirs)
+      target_include_directories(${target} SYSTEM PRIVATE ${dirs})
+    endif()
+  endforeach()
+  list(JOIN LIB_USES " " uses)
+  file(APPEND ${CMAKE_BINARY_DIR}/libraries.txt "${folder}: ${uses}\n")
+endfunction()

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/plan/plan.hpp"
+
+namespace tidegate {
+
+/// What a plan gets wrong, one sentence per fault, each naming the task; empty when it is sound:
+///   acyclic, with the order of lanes as edges;
+///   every buffer is allocated once and freed once, and the free comes after the allocation by
+///   dependencies, not by luck;
+///   tokens are given back as often as they are taken, and no task takes more than exist;
+///   no task holds two locks;
+///   every rank marks the same phases in every iteration.
+std::vector<std::string> faults(const Plan& plan);
+
+}  // namespace tidegate

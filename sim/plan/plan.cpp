@@ -1,0 +1,145 @@
+#include "sim/plan/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "models/base/error.hpp"
+
+namespace tidegate {
+namespace {
+
+template <class Id, class List>
+Id next_id(const List& list) {
+  using Number = std::underlying_type_t<Id>;
+  ensure(list.size() < std::numeric_limits<Number>::max(), "a plan's table is full");
+  return static_cast<Id>(static_cast<Number>(list.size()));
+}
+
+}  // namespace
+
+const char* name_of(Phase phase) {
+  constexpr std::array names = {"forward", "backward", "update", "other"};
+  return names.at(static_cast<std::size_t>(phase));
+}
+
+Effect allocate(BufferId buffer) {
+  return {static_cast<std::uint32_t>(buffer), 0, Effect::Kind::allocate};
+}
+Effect free(BufferId buffer) { return {static_cast<std::uint32_t>(buffer), 0, Effect::Kind::free}; }
+Effect acquire(TokenId tokens, std::int32_t count) {
+  return {static_cast<std::uint32_t>(tokens), count, Effect::Kind::acquire};
+}
+Effect release(TokenId tokens, std::int32_t count) {
+  return {static_cast<std::uint32_t>(tokens), count, Effect::Kind::release};
+}
+Effect hold(LockId lock) { return {static_cast<std::uint32_t>(lock), 0, Effect::Kind::lock}; }
+
+std::string Plan::label(TaskId t) const {
+  const Task& x = task(t);
+  const std::string& name = names[index(x.name)];
+  return x.item < 0 ? name : name + " " + std::to_string(x.item);
+}
+
+LaneId PlanBuilder::lane(std::string name, std::uint16_t rank, std::uint16_t width) {
+  ensure(width > 0, "a lane has room for one task at least");
+  const auto id = next_id<LaneId>(plan_.lanes);
+  plan_.lanes.push_back({std::move(name), rank, width});
+  return id;
+}
+
+PoolId PlanBuilder::pool(std::string name, Place place, Bytes capacity) {
+  const auto id = next_id<PoolId>(plan_.pools);
+  plan_.pools.push_back({std::move(name), place, capacity});
+  return id;
+}
+
+OwnerId PlanBuilder::owner(const std::string& name) {
+  const auto [entry, is_new] = known_owners_.try_emplace(name, next_id<OwnerId>(plan_.owners));
+  if (is_new) plan_.owners.push_back(name);
+  return entry->second;
+}
+
+TokenId PlanBuilder::tokens(std::string name, std::int32_t count) {
+  const auto id = next_id<TokenId>(plan_.tokens);
+  plan_.tokens.push_back({std::move(name), count});
+  return id;
+}
+
+LockId PlanBuilder::lock(std::string name) {
+  const auto id = next_id<LockId>(plan_.locks);
+  plan_.locks.push_back({std::move(name)});
+  return id;
+}
+
+BufferId PlanBuilder::buffer(PoolId pool, OwnerId owner, Bytes bytes) {
+  ensure(bytes.value() >= 0, "a buffer has a size");
+  const auto id = next_id<BufferId>(plan_.buffers);
+  plan_.buffers.push_back({static_cast<std::int64_t>(std::ceil(bytes.value())), pool, owner});
+  return id;
+}
+
+WorkId PlanBuilder::work(const Work& work) {
+  const std::size_t hash = hash_of(work);
+  const auto [from, to] = known_works_.equal_range(hash);
+  for (auto entry = from; entry != to; ++entry) {
+    if (plan_.works[index(entry->second)] == work) return entry->second;
+  }
+  const auto id = next_id<WorkId>(plan_.works);
+  plan_.works.push_back(work);
+  known_works_.emplace(hash, id);
+  return id;
+}
+
+TaskId PlanBuilder::add(const NewTask& task, WorkId work, std::span<const TaskId> after,
+                        std::span<const Effect> effects) {
+  const auto id = next_id<TaskId>(plan_.tasks);
+  // Names are literals; looking them up by address first spares hashing text for every task.
+  auto literal = known_literals_.find(task.name);
+  if (literal == known_literals_.end()) {
+    const auto [entry, is_new] = known_names_.try_emplace(task.name, next_id<NameId>(plan_.names));
+    if (is_new) plan_.names.emplace_back(task.name);
+    literal = known_literals_.emplace(task.name, entry->second).first;
+  }
+  plan_.tasks.push_back({.work = work,
+                         .first_after = static_cast<std::uint32_t>(plan_.after_list.size()),
+                         .first_effect = static_cast<std::uint32_t>(plan_.effect_list.size()),
+                         .item = task.item,
+                         .lane = task.lane,
+                         .name = literal->second,
+                         .rank = task.rank,
+                         .iteration = iteration_,
+                         .phase = phase_});
+  const auto first = static_cast<std::ptrdiff_t>(plan_.after_list.size());
+  for (const TaskId before : after) {
+    ensure(before < id, "a task comes after tasks that were added before it");
+    const auto row = plan_.after_list.begin() + first;
+    if (std::find(row, plan_.after_list.end(), before) == plan_.after_list.end()) {
+      plan_.after_list.push_back(before);
+    }
+  }
+  plan_.effect_list.insert(plan_.effect_list.end(), effects.begin(), effects.end());
+  return id;
+}
+
+TaskId PlanBuilder::add(const NewTask& task, const Work& w, std::span<const TaskId> after,
+                        std::span<const Effect> effects) {
+  return add(task, work(w), after, effects);
+}
+
+TaskId PlanBuilder::join(const NewTask& task, std::span<const TaskId> after,
+                         std::span<const Effect> effects) {
+  return add(task, Work(Delay{}), after, effects);
+}
+
+void PlanBuilder::mark(TaskId task, std::uint16_t rank) {
+  plan_.marks.push_back({task, iteration_, rank, phase_});
+}
+
+Plan PlanBuilder::finish(std::int32_t iterations, std::int32_t ranks) {
+  plan_.iterations = iterations;
+  plan_.ranks = ranks;
+  return std::move(plan_);
+}
+
+}  // namespace tidegate

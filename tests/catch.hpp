@@ -1,0 +1,9 @@
+#pragma once
+
+// The one place that knows which Catch2 the distribution ships: Debian 12 has version 2, 13 has 3.
+#if __has_include(<catch2/catch_all.hpp>)
+#include <catch2/catch_all.hpp>
+using Catch::Approx;
+#else
+#include <catch2/catch.hpp>
+#endif
