@@ -74,4 +74,6 @@ struct LayerGraph {
   Bytes saved() const;
 };
 
+std::vector<Parameter> parameters_in_order(const LayerGraph& graph);
+
 }  // namespace tidegate

@@ -1,0 +1,50 @@
+#include "sim/policy/gradient_stream.hpp"
+
+namespace tidegate {
+
+std::int64_t shard_of(const Step& step, const Bucket& bucket) {
+  std::int64_t elements = 0;
+  for (const std::int64_t tensor : bucket.tensors) elements += step.shard(tensor);
+  return elements;
+}
+
+TaskId round_trip(Step& step, std::uint16_t rank, const Bucket& bucket, double elements,
+                  TaskId reduced) {
+  const Bytes half(2 * elements);
+  const TaskId down = step.to_host("gradient to host", rank, bucket.number, half, {&reduced, 1});
+  const TaskId up = step.to_gpu("gradient back", rank, bucket.number, half, {&down, 1});
+  step.rank(rank).gradient = up;
+  return up;
+}
+
+void send_to_host(Step& step, std::uint16_t rank, const Bucket& bucket, double elements,
+                  TaskId reduced) {
+  Rank& r = step.rank(rank);
+  TaskId last = reduced;
+  if (step.setting().zero.stage == 3) {
+    last = round_trip(step, rank, bucket, elements, reduced);
+  } else if (bucket.micro_step > 0) {
+    last = step.to_gpu("gradient back", rank, bucket.number, Bytes(2 * elements), {&last, 1});
+  }
+  const bool halves = step.setting().zero.stage < 3 && !bucket.is_boundary;
+  if (bucket.is_boundary || halves) {
+    const Bytes bytes((bucket.is_boundary ? 4 : 2) * elements);
+    last = step.to_host("gradient to host", rank, bucket.number, bytes, {&last, 1});
+  }
+  r.gradient = last;
+  if (step.setting().zero.stage == 3 && bucket.is_boundary) r.thread.set(last);
+}
+
+Bytes pinned_gradients(const Step& step) {
+  Bytes all;
+  for (const Layer& layer : step.setting().graph.layers) {
+    for (const Operator& op : layer.operators) {
+      for (const Parameter& p : op.parameters) {
+        all += Step::pinned(Bytes(2 * static_cast<double>(step.shard(p.elements))));
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace tidegate

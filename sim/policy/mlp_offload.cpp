@@ -1,0 +1,88 @@
+#include "sim/policy/optimizers.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/core.h>
+
+#include "sim/policy/parameters.hpp"
+#include "sim/policy/swapped_optimizer.hpp"
+
+namespace tidegate {
+namespace {
+
+// Bytes per second of a path that carries as much out as in: what sub-group swapping asks of it.
+double swap_bandwidth(const StoragePath& path) {
+  return 2 / (1 / path.read_mixed.value() + 1 / path.write_mixed.value());
+}
+
+void read_assignment(yaml::Map& options, const Machine& machine, SwapOptions& o) {
+  const auto node = options.find("assignment");
+  if (!node || (node->is_scalar() && node->value().text == "proportional")) {
+    for (const std::uint16_t p : o.paths) {
+      // A node without paths has been reported; any share will do until the document is refused.
+      o.shares.push_back(machine.paths().empty() ? 1 : swap_bandwidth(machine.paths()[p]));
+    }
+    return;
+  }
+  if (!node->is_map()) return node->problem("write proportional, {modulo: 3} or {shares: [2, 1]}");
+  yaml::Map map = node->map();
+  if (const auto modulo = map.find("modulo")) {
+    o.modulus = modulo->count(1);
+    if (o.paths.size() != 2) modulo->problem("needs exactly two paths; use shares for more");
+  }
+  if (const auto shares = map.find("shares")) {
+    if (o.modulus > 0) shares->problem("stands beside modulo; keep one of them");
+    for (const yaml::Node& share : shares->items()) o.shares.push_back(share.number(0));
+    const double sum = std::accumulate(o.shares.begin(), o.shares.end(), 0.0);
+    if (o.shares.size() != o.paths.size() || sum <= 0) {
+      shares->problem(fmt::format("needs {} numbers, one for each path, not all zero", o.paths.size()));
+      o.shares.assign(o.paths.size(), 1);
+    }
+  }
+  if (o.modulus == 0 && o.shares.empty()) {
+    node->problem("is empty; write proportional, {modulo: 3} or {shares: [2, 1]}");
+    o.shares.assign(o.paths.size(), 1);
+  }
+}
+
+void read_exclusive(yaml::Map& options, const Machine& machine, SwapOptions& o) {
+  const auto node = options.find("exclusive");
+  o.is_exclusive.assign(o.paths.size(), true);
+  if (!node) return;
+  if (node->is_scalar()) {
+    o.is_exclusive.assign(o.paths.size(), node->flag());
+    return;
+  }
+  o.is_exclusive.assign(o.paths.size(), false);
+  for (const yaml::Node& item : node->items()) {
+    const auto at = std::ranges::find(o.paths, read_path(item, machine));
+    if (at == o.paths.end()) item.problem("is not among the paths of this policy");
+    else o.is_exclusive[static_cast<std::size_t>(at - o.paths.begin())] = true;
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<OptimizerPolicy> make_mlp_offload(yaml::Map& options, const Machine& machine) {
+  SwapOptions o;
+  for (const yaml::Node& node : options.at("paths").items()) {
+    const std::uint16_t path = read_path(node, machine);
+    if (std::ranges::find(o.paths, path) != o.paths.end()) node.problem("is listed twice");
+    else o.paths.push_back(path);
+  }
+  if (o.paths.empty()) {
+    if (options.has("paths")) options.at("paths").problem("names no path; one is needed at least");
+    o.paths = {0};
+  }
+  read_assignment(options, machine, o);
+  read_exclusive(options, machine, o);
+  o.is_cached = options.flag_or("cache", true);
+  o.has_delayed_gradients = options.flag_or("delayed_gradients", true);
+  o.is_upload_async = options.flag_or("async_upload", true);
+  read_swap_options(options, o);
+  o.title = fmt::format("MLP-Offload: optimizer over {} storage path{}", o.paths.size(), o.paths.size() == 1 ? "" : "s");
+  return swapped_optimizer(std::move(o));
+}
+
+}  // namespace tidegate

@@ -1,0 +1,127 @@
+#include "sim/policy/parameters.hpp"
+
+#include <array>
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include "models/base/error.hpp"
+
+namespace tidegate {
+namespace {
+
+double element_bytes(const Step& step) { return bytes_per_element(step.setting().graph.dtype); }
+
+Bytes shard_bytes(const Step& step, std::size_t layer) {
+  double elements = 0;
+  for (const Operator& op : step.setting().graph.layers[layer].operators) {
+    for (const Parameter& p : op.parameters) elements += static_cast<double>(step.shard(p.elements));
+  }
+  return Bytes(elements * element_bytes(step));
+}
+
+class Resident final : public ParameterPolicy {
+ public:
+  void prepare(Step& step) override {
+    if (step.setting().zero.stage < 3) return;  // the walker keeps whole parameters
+    const Bytes bytes(static_cast<double>(step.shard_of_all()) * element_bytes(step));
+    for (std::uint16_t r = 0; r < step.ranks(); ++r) step.reserve(step.gpu_pool(r), "parameter shards", bytes);
+  }
+  std::vector<TaskId> fetch(Step&, std::uint16_t, std::size_t, std::span<const TaskId> after) const override {
+    return {after.begin(), after.end()};
+  }
+  TaskId store(Step& step, std::uint16_t rank, std::int64_t elements, std::int32_t item,
+               std::span<const TaskId> after) const override {
+    return step.to_gpu("upload parameters", rank, item,
+                       Bytes(static_cast<double>(elements) * element_bytes(step)), after);
+  }
+  std::string describe() const override { return "parameters on the GPU"; }
+};
+
+class OnHost final : public ParameterPolicy {
+ public:
+  void prepare(Step& step) override {
+    const Bytes bytes(static_cast<double>(step.shard_of_all()) * element_bytes(step));
+    for (std::uint16_t r = 0; r < step.ranks(); ++r) step.reserve(step.host_pool(), "parameter shards", Step::pinned(bytes));
+  }
+  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::size_t layer,
+                            std::span<const TaskId> after) const override {
+    return {step.to_gpu("fetch parameters", rank, static_cast<std::int32_t>(layer), shard_bytes(step, layer), after)};
+  }
+  TaskId store(Step& step, std::uint16_t rank, std::int64_t, std::int32_t item,
+               std::span<const TaskId> after) const override {
+    return step.add("parameters updated", step.rank(rank).main, rank, item, Delay{}, after);
+  }
+  std::string describe() const override { return "parameters in host memory"; }
+};
+
+// Shards are files; a fixed number of pinned buffers takes them on the way to the GPU.
+class OnNvme final : public ParameterPolicy {
+ public:
+  OnNvme(std::uint16_t path, std::int64_t buffers) : path_(path), buffers_(buffers) {}
+
+  void prepare(Step& step) override {
+    Bytes largest;
+    for (std::size_t l = 0; l < step.graph().layers.size(); ++l) largest = std::max(largest, shard_bytes(step, l));
+    const Bytes whole(static_cast<double>(step.shard_of_all()) * element_bytes(step));
+    readers_.clear();
+    for (std::uint16_t r = 0; r < step.ranks(); ++r) {
+      step.reserve(step.host_pool(), "parameter buffers", static_cast<double>(buffers_) * Step::pinned(largest));
+      step.reserve(step.path_pool(path_), "parameter files", whole);
+      const std::string name = "rank" + std::to_string(r) + ".parameter";
+      readers_.push_back(step.plan().lane(name + ".read", r));
+      writers_.push_back(step.plan().lane(name + ".write", r));
+      slots_.push_back(step.plan().tokens(name + ".buffers", static_cast<std::int32_t>(buffers_)));
+    }
+  }
+  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::size_t layer,
+                            std::span<const TaskId> after) const override {
+    const Bytes bytes = shard_bytes(step, layer);
+    const auto item = static_cast<std::int32_t>(layer);
+    const Effect take[] = {acquire(slots_[rank])};
+    const TaskId read = step.add("read parameters", readers_[rank], rank, item,
+                                 FileIo{Direction::read, path_, step.host_place(rank), bytes}, after, take);
+    const Effect give[] = {release(slots_[rank])};
+    const TaskId after_read[] = {read};
+    return {step.add("fetch parameters", step.rank(rank).h2d, rank, item,
+                     Copy{step.host_place(rank), step.gpu_place(rank), bytes}, after_read, give)};
+  }
+  TaskId store(Step& step, std::uint16_t rank, std::int64_t elements, std::int32_t item,
+               std::span<const TaskId> after) const override {
+    const Bytes bytes(static_cast<double>(elements) * element_bytes(step));
+    return step.add("write parameters", writers_[rank], rank, item,
+                    FileIo{Direction::write, path_, step.host_place(rank), bytes}, after);
+  }
+  std::string describe() const override { return "parameters on NVMe"; }
+
+ private:
+  std::uint16_t path_;
+  std::int64_t buffers_;
+  std::vector<LaneId> readers_, writers_;
+  std::vector<TokenId> slots_;
+};
+
+}  // namespace
+
+std::unique_ptr<ParameterPolicy> make_resident_parameters(yaml::Map&, const Machine&) {
+  return std::make_unique<Resident>();
+}
+std::unique_ptr<ParameterPolicy> make_host_parameters(yaml::Map&, const Machine&) {
+  return std::make_unique<OnHost>();
+}
+std::unique_ptr<ParameterPolicy> make_nvme_parameters(yaml::Map& options, const Machine& machine) {
+  const std::uint16_t path = read_path(options.at("path"), machine);
+  return std::make_unique<OnNvme>(path, options.count_or("buffer_count", 5, 1));
+}
+
+std::uint16_t read_path(const yaml::Node& node, const Machine& machine) {
+  std::vector<std::string_view> names;
+  for (const StoragePath& p : machine.paths()) names.push_back(p.name);
+  if (names.empty()) {
+    node.problem(fmt::format("needs a storage path, and the profile of {} has none; add one under paths", machine.name()));
+    return 0;
+  }
+  return static_cast<std::uint16_t>(node.choice(names));
+}
+
+}  // namespace tidegate

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/base/yaml.hpp"
+#include "models/machine.hpp"
+#include "sim/graph/layer_graph.hpp"
+#include "sim/plan/plan.hpp"
+#include "sim/policy/step.hpp"
+
+/// A policy decides where bytes live and when they move. Three independent choices make one:
+///
+///   activations   what is kept from forward to backward            (keep, recompute, …)
+///   parameters    where the 16-bit parameter shards live           (resident, host, nvme)
+///   optimizer     where gradients go, where and when Adam runs     (resident, zero_offload, …)
+///
+/// Each choice is one file and one line of the table in policies.cpp. A policy adds tasks to a Step; it
+/// sees the layer graph and the machine, never a clock.
+namespace tidegate {
+
+class ActivationPolicy {
+ public:
+  virtual ~ActivationPolicy() = default;
+  /// The forward of `layer` on every rank: computes, and allocates what backward needs.
+  virtual void forward(Step& step, std::size_t layer) const = 0;
+  /// The backward of `layer` on every rank: restores what it needs, computes, frees.
+  virtual void backward(Step& step, std::size_t layer) const = 0;
+  /// "full recomputation"
+  virtual std::string describe() const = 0;
+};
+
+class ParameterPolicy {
+ public:
+  virtual ~ParameterPolicy() = default;
+  virtual void prepare(Step& step) = 0;
+  /// Brings this rank's shard of `layer` to the GPU, no earlier than `after`. Returns what a gather of
+  /// the layer has to wait for.
+  virtual std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::size_t layer,
+                                    std::span<const TaskId> after) const = 0;
+  /// New 16-bit values of `elements` of this rank's shard are in host memory after `after`; returns the
+  /// task after which they are where fetch finds them.
+  virtual TaskId store(Step& step, std::uint16_t rank, std::int64_t elements, std::int32_t item,
+                       std::span<const TaskId> after) const = 0;
+  virtual std::string describe() const = 0;
+};
+
+class OptimizerPolicy {
+ public:
+  virtual ~OptimizerPolicy() = default;
+  /// Pools, lanes and buffers that live as long as the run.
+  virtual void prepare(Step& step) = 0;
+  /// A bucket of gradients has been reduced on `rank`.
+  virtual void gradients(Step& step, std::uint16_t rank, const Bucket& bucket, TaskId reduced) = 0;
+  /// The update phase of `rank`, from its main thread's present moment.
+  virtual void update(Step& step, std::uint16_t rank, const ParameterPolicy& parameters) = 0;
+  virtual std::string describe() const = 0;
+};
+
+struct Policy {
+  ZeroOptions zero;
+  std::unique_ptr<ActivationPolicy> activations;
+  std::unique_ptr<ParameterPolicy> parameters;
+  std::unique_ptr<OptimizerPolicy> optimizer;
+  std::string describe() const;
+};
+
+/// One line of the table: {section, name, help}.
+struct PolicyEntry {
+  std::string_view section, name, help;
+};
+std::span<const PolicyEntry> policy_table();
+
+/// The `policy:` section of a scenario. A missing section or choice means keep, resident, resident.
+/// Unknown names are located errors that list the known ones. Machine facts are checked here: a path
+/// that the node does not have, more GPUs than it has.
+Policy read_policy(const yaml::Node& node, const Machine& machine);
+
+}  // namespace tidegate

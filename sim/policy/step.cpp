@@ -1,0 +1,130 @@
+#include "sim/policy/step.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <array>
+
+#include "models/base/error.hpp"
+
+namespace tidegate {
+namespace {
+
+std::vector<TaskId> joined(std::span<const TaskId> a, std::span<const TaskId> b) {
+  std::vector<TaskId> all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  return all;
+}
+
+}  // namespace
+
+Step::Step(const Setting& setting)
+    : setting_(setting),
+      ranks_(setting.ranks),
+      uses_(setting.ranks),
+      kept_(setting.graph.layers.size() * setting.ranks) {
+  const Machine& machine = setting.machine;
+  ensure(setting.ranks <= machine.gpu_count(), "a rank has a GPU of its own");
+  setup_lane_ = plan_.lane("setup", 0);
+  for (std::uint16_t r = 0; r < setting.ranks; ++r) {
+    const std::string name = "rank" + std::to_string(r) + ".";
+    ranks_[r].main = plan_.lane(name + "main", r);
+    ranks_[r].gpu = plan_.lane(name + "gpu", r);
+    ranks_[r].h2d = plan_.lane(name + "h2d", r);
+    ranks_[r].d2h = plan_.lane(name + "d2h", r);
+    const Gpu& gpu = machine.gpu(r);
+    gpu_pools_.push_back(plan_.pool("gpu" + std::to_string(r), gpu_place(r), gpu.memory - gpu.context));
+  }
+  host_pool_ = plan_.pool("host", {Tier::host, 0}, machine.host().memory);
+  for (std::uint16_t p = 0; p < machine.paths().size(); ++p) {
+    path_pools_.push_back(plan_.pool(machine.paths()[p].name, {Tier::storage, p}, machine.paths()[p].capacity));
+  }
+  for (const Layer& layer : setting.graph.layers) {
+    for (const Operator& op : layer.operators) {
+      for (const Parameter& p : op.parameters) shard_of_all_ += shard(p.elements);
+    }
+  }
+}
+
+Place Step::host_place(std::uint16_t rank) const {
+  return {Tier::host, setting_.machine.numa_of_rank(rank)};
+}
+
+void Step::reserve(PoolId pool, const std::string& owner, Bytes bytes) {
+  if (bytes.value() > 0) standing_.push_back(plan_.buffer(pool, plan_.owner(owner), bytes));
+}
+
+Bytes Step::pinned(Bytes bytes) {
+  if (bytes.value() <= 0) return Bytes(0);
+  return Bytes(std::exp2(std::ceil(std::log2(bytes.value()))));
+}
+
+TaskId Step::add(const char* name, LaneId lane, std::uint16_t rank, std::int32_t item,
+                 const Work& work, std::span<const TaskId> after, std::span<const Effect> effects) {
+  return plan_.add({name, lane, rank, item}, work, after, effects);
+}
+
+TaskId Step::on_thread(const char* name, std::uint16_t rank, std::int32_t item, const Work& work,
+                       std::span<const TaskId> also_after) {
+  Rank& r = ranks_[rank];
+  const TaskId task = add(name, r.main, rank, item, work, joined(r.thread.tasks(), also_after));
+  r.thread.set(task);
+  return task;
+}
+
+TaskId Step::on_gpu(const char* name, std::uint16_t rank, std::int32_t item,
+                    std::vector<Kernel> kernels, std::span<const TaskId> also_after,
+                    std::span<const Effect> effects) {
+  Rank& r = ranks_[rank];
+  std::vector<TaskId> after = joined(r.thread.tasks(), also_after);
+  after.insert(after.end(), r.compute.tasks().begin(), r.compute.tasks().end());
+  const TaskId task = add(name, r.gpu, rank, item, Compute{rank, std::move(kernels)}, after, effects);
+  r.compute.clear();
+  r.last_kernel = task;
+  return task;
+}
+
+TaskId Step::to_host(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
+                     std::span<const TaskId> after) {
+  return add(name, ranks_[rank].d2h, rank, item, Copy{gpu_place(rank), host_place(rank), bytes}, after);
+}
+
+TaskId Step::to_gpu(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
+                    std::span<const TaskId> after) {
+  return add(name, ranks_[rank].h2d, rank, item, Copy{host_place(rank), gpu_place(rank), bytes}, after);
+}
+
+void Step::begin(std::int64_t iteration, Phase phase) {
+  iteration_ = iteration;
+  plan_.enter(static_cast<std::uint16_t>(iteration), phase);
+}
+
+void Step::end(Phase phase) {
+  constexpr std::array names = {"forward done", "backward done", "update done", "step done"};
+  for (std::uint16_t r = 0; r < ranks(); ++r) {
+    std::vector<TaskId> streams;
+    if (ranks_[r].last_kernel) streams.push_back(*ranks_[r].last_kernel);
+    if (ranks_[r].gradient) streams.push_back(*ranks_[r].gradient);
+    const TaskId task = on_thread(names.at(static_cast<std::size_t>(phase)), r, -1, Delay{}, streams);
+    plan_.mark(task, r);
+  }
+}
+
+void Step::open() {
+  plan_.enter(0, Phase::other);
+  std::vector<Effect> effects;
+  for (const BufferId b : standing_) effects.push_back(allocate(b));
+  const TaskId first = add("set up", setup_lane_, 0, -1, Delay{}, {}, effects);
+  for (Rank& r : ranks_) r.thread.set(first);
+}
+
+Plan Step::close(std::int32_t iterations) {
+  plan_.enter(static_cast<std::uint16_t>(iterations - 1), Phase::other);
+  std::vector<TaskId> after;
+  for (const Rank& r : ranks_) after.insert(after.end(), r.thread.tasks().begin(), r.thread.tasks().end());
+  std::vector<Effect> effects;
+  for (const BufferId b : standing_) effects.push_back(free(b));
+  add("tear down", setup_lane_, 0, -1, Delay{}, after, effects);
+  return plan_.finish(iterations, setting_.ranks);
+}
+
+}  // namespace tidegate

@@ -1,0 +1,14 @@
+#include "sim/policy/optimizers.hpp"
+#include "sim/policy/zero_offload.hpp"
+
+namespace tidegate {
+
+std::unique_ptr<OptimizerPolicy> make_twin_flow(yaml::Map& options, const Machine&) {
+  ZeroOffloadOptions o;
+  o.host_share = options.at("ratio").fraction();
+  o.sub_group_size = options.count_or("sub_group_size", o.sub_group_size, 1);
+  o.is_pinned = options.flag_or("pin_memory", o.is_pinned);
+  return zero_offload(o);
+}
+
+}  // namespace tidegate

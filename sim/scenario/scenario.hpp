@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/machine.hpp"
+#include "sim/graph/workload.hpp"
+#include "sim/policy/policy.hpp"
+
+namespace tidegate {
+
+/// A question: this workload, on this machine, under this policy.
+///
+/// The file has the sections name, workload (sim/graph/workload.hpp), hardware (a profile's name or
+/// path), policy (sim/policy/policy.hpp), and optionally ranks (data-parallel ranks per node; all GPUs
+/// by default) and iterations.
+struct Scenario {
+  std::string name;
+  Workload workload;
+  std::string profile;  ///< as the file names it
+  Machine machine;
+  Policy policy;
+  std::uint16_t ranks = 1;
+  std::int32_t iterations = 6;
+};
+
+/// A dotted key and the YAML text that replaces its value: policy.optimizer.buffer_count=32. Keys that
+/// begin with "machine." change the profile instead: machine.gpus.count=2.
+using Override = std::pair<std::string, std::string>;
+
+/// "key=value" as given to --set. Throws InputError when there is no '='.
+Override read_override(const std::string& text);
+
+/// Reads a scenario file. Throws InputError with all problems of the file, or of its profile.
+Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides = {});
+
+}  // namespace tidegate
