@@ -42,11 +42,15 @@ struct Share {
 /// latency, then `amount` units of work at up to amount/alone units per second. Concurrent works
 /// divide each resource max-min fairly in units per second over `weight`.
 struct Demand {
-  static constexpr std::size_t most_shares = 8;
+  /// A collective of eight GPUs takes the links and a part of the cores of each, and the network.
+  static constexpr std::size_t most_shares = 17;
 
   Seconds latency;
   Seconds alone;      ///< without the latency
-  double amount = 0;  ///< bytes moved, or seconds of compute; the unit of fairness
+  double amount = 0;  ///< bytes moved, or seconds of GPU kernels
+  /// Makes amounts comparable: bytes weigh 1; a second of kernels counts as the bytes that GPU memory
+  /// moves in a second. So copies and collectives get what they ask for, as DMA engines and NICs do,
+  /// and kernels run on what is left.
   double weight = 1;
   std::array<Share, most_shares> shares{};
   std::uint8_t share_count = 0;

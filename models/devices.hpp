@@ -15,11 +15,13 @@ namespace tidegate {
 
 /// Roofline over calibrated efficiencies.
 ///
-///   gemm        max(2bmnk / (peak[dtype] · gemm_efficiency(2bmnk)), bytes / (memory_bandwidth · e)) + launch
-///   attention   FLOPs / (peak · attention_efficiency(FLOPs)) + launch
-///   elementwise bytes / (memory_bandwidth · memory_efficiency(bytes / launches)) + launches · launch
+///   gemm        max(FLOPs / (peak[dtype] · gemm_efficiency(FLOPs)), traffic) + launch
+///   attention   max(FLOPs / (peak[dtype] · attention_efficiency(FLOPs)), traffic) + launch
+///   elementwise traffic + launches · launch
+///   traffic   = bytes / (memory_bandwidth · memory_efficiency(bytes of one kernel))
 ///
-/// Curves run over the FLOPs or bytes of one kernel.
+/// Curves run over the FLOPs or bytes of one kernel. Every operand passes memory once: caches serve
+/// all reuse. Shape effects beyond size (tiles, waves, odd strides) are not modelled.
 struct Gpu {
   std::string name;
   Bytes memory;             ///< what cudaMemGetInfo calls total, less nothing
@@ -33,11 +35,14 @@ struct Gpu {
   Curve memory_efficiency;
   Seconds launch;           ///< gap between dependent kernels of one stream
   BytesPerSecond h2d, d2h;  ///< pinned, large, one direction alone
-  BytesPerSecond duplex;    ///< both directions together
+  BytesPerSecond duplex;    ///< both directions together; zero when they do not disturb each other
   Bytes copy_half_size;     ///< size at which a copy reaches half its rate: rate·size/(size+half)
   double pageable_factor = 0.3;  ///< rate of pageable copies over pinned ones
-  std::int32_t root = -1;        ///< shared root port or switch, -1 for none
+  std::int32_t root = -1;        ///< shared root port or switch, index into Host::roots, -1 for none
+  /// Part of the GPU that a running collective occupies; a kernel beside it has the rest.
+  double collective_compute_fraction = 0;
 
+  /// fp8 on a GPU without it runs at the 16-bit peak.
   FlopsPerSecond peak(DType dtype) const;
   Seconds alone(const Kernel& kernel) const;
   /// Bytes that the kernel moves through GPU memory.
@@ -52,8 +57,10 @@ struct RootPort {
 
 /// Host memory and cores, per NUMA node.
 ///
-///   adam: parameters / adam_rate while one rank of the NUMA node updates; the bytes it moves
-///         (28 + gradient bytes per parameter) take their fraction of memory_bandwidth.
+///   adam: parameters / adam_rate while one rank of the NUMA node updates. It reads master weight and
+///         two moments (12 B) and the gradient (4 or 2 B) and writes the three back (12 B): 24 B plus
+///         the gradient per parameter, which take their fraction of memory_bandwidth.
+///   cast: elements / cast_rate; reads one type, writes the other.
 struct Host {
   std::int32_t numa_nodes = 1;
   std::int32_t cores = 1;           ///< physical, whole node
@@ -61,13 +68,22 @@ struct Host {
   BytesPerSecond memory_bandwidth;  ///< sustained, one NUMA node
   double adam_rate = 1e9;           ///< parameters per second, one rank on its cores
   double cast_rate = 4e9;           ///< elements per second, one rank on its cores
-  double ranks_per_numa = 1;        ///< ranks whose cores exhaust a NUMA node
+  double ranks_per_numa = 1;        ///< ranks that exhaust the cores of a NUMA node, 1 or more
   BytesPerSecond copy_rate;         ///< one memcpy stream
   Bytes base_use;                   ///< operating system, runtimes and processes, whole node
   std::vector<RootPort> roots;
 };
 
 /// GPU-to-GPU links of a node and the network between nodes.
+///
+/// Ring bus bandwidth for n ranks (NCCL's definition): B = per_gpu, or min(per_gpu, per_node) when the
+/// ranks span nodes; one latency, and network_latency when they do.
+///
+///   all-gather, reduce-scatter   bytes · (n-1)/n / B
+///   all-reduce                   twice that
+///   broadcast                    bytes / B
+///   all-to-all                   bytes · max((n-1)/n / per_gpu, g · (n-g)/n / per_node), g GPUs a node,
+///                                `bytes` being what one rank holds
 struct Fabric {
   BytesPerSecond per_gpu;    ///< bus bandwidth of large collectives, each GPU, one direction
   Seconds latency;           ///< of one collective
@@ -85,15 +101,16 @@ struct StoragePath {
   Bytes capacity;
   BytesPerSecond read, write;
   BytesPerSecond read_mixed, write_mixed;
-  BytesPerSecond client_read, client_write;  ///< most that one process of the node reaches
+  BytesPerSecond client_read, client_write;  ///< most that one process reaches; zero: no own limit
   Seconds latency;                           ///< of one request
-  Bytes block_half_size;      ///< block·depth·threads at which half the rate is reached
-  bool is_shared = false;     ///< a file system whose rates divide among the nodes
+  Bytes block_half_size;   ///< bytes in flight (block·depth·threads) at which half the rate is reached
+  bool is_shared = false;  ///< a file system whose rates divide among the nodes
   double endurance_bytes = 0; ///< rated bytes written over the life, 0 when unknown
   double write_amplification = 1;
-  /// Burst: writes run at `write` for this many bytes after idling, then at write_sustained.
+  /// Burst: writes run at `write` for this many bytes after idling, then at write_sustained; time
+  /// without writes empties the cache at cache_recovery. cache = 0: no such limit.
   Bytes cache;
-  BytesPerSecond write_sustained;
+  BytesPerSecond write_sustained, cache_recovery;
 };
 
 }  // namespace tidegate

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,8 +14,24 @@
 /// One node of a training cluster, composed from a profile: GPUs, host, links, storage paths.
 ///
 /// The node's devices answer what a work costs (demand); the engine divides the resources. Nodes are
-/// symmetric: `nodes` of them exist, one is simulated, shared file systems and the network divide
-/// among them.
+/// symmetric: `nodes` of them exist, one is simulated, shared file systems divide among them.
+///
+/// Resources, by name:
+///   gpuN.compute, gpuN.hbm, gpuN.h2d, gpuN.d2h, gpuN.fabric   per GPU
+///   gpuN.pcie                 both directions together, where they disturb each other
+///   NAME.h2d, NAME.d2h        a root port that several GPUs share
+///   numaN.cores, numaN.dram   per NUMA node
+///   NAME                      a storage path; side 0 reads, side 1 writes
+///   network                   where there are several nodes
+///
+/// What a work takes while alone:
+///   compute     its GPU, and HBM by its traffic
+///   copy        link, root port, HBM of its GPUs, DRAM (twice within the host), at rate · s/(s + half)
+///   file        the path at rate · f/(f + half), f bytes in flight, no faster than one client; DRAM, or
+///               the GPU's link and HBM when the memory is a GPU's
+///   adam, cast  cores of one rank, and DRAM by the bytes moved
+///   collective  the links and a part of the cores of its GPUs, and the network when it leaves the node
+/// Nothing is faster than any resource on its way. Cross-socket traffic is not modelled.
 namespace tidegate {
 
 /// A value of the profile with where it comes from. `uncertainty` is one standard deviation,
@@ -30,6 +47,7 @@ struct Provenance {
 class Machine {
  public:
   /// Builds the resources from the devices. Throws std::logic_error on counts that do not match.
+  /// GPUs number 1 to 8.
   Machine(std::string name, std::vector<Gpu> gpus, Host host, Fabric fabric,
           std::vector<StoragePath> paths, std::vector<Provenance> provenance);
 
@@ -58,23 +76,32 @@ class Machine {
   std::vector<Provenance> provenance_;
   std::vector<Resource> resources_;
 
-  struct GpuResources {
-    ResourceId compute, memory, h2d, d2h, fabric;
-    std::int32_t root = -1;  ///< index into roots_, -1 when the GPU has a link of its own to the CPU
-  };
-  struct RootResources {
+  struct LinkResources {
     ResourceId h2d, d2h;
+  };
+  struct GpuResources {
+    ResourceId compute, memory, fabric;
+    LinkResources link;
+    std::optional<ResourceId> pcie;  ///< both directions together
   };
   struct NumaResources {
     ResourceId cores, memory;
   };
   std::vector<GpuResources> gpu_;
-  std::vector<RootResources> roots_;
+  std::vector<LinkResources> roots_;
   std::vector<NumaResources> numa_;
   std::vector<ResourceId> path_;
   ResourceId network_{};
 
-  ResourceId add(std::string name, double mixed_read = 1, double mixed_write = 1);
+  class Transfer;
+  enum class Way { h2d, d2h };
+
+  ResourceId add(Resource resource);
+  void add_gpu(std::size_t i);
+  void add_path(const StoragePath& path);
+  void through_link(Transfer& transfer, std::size_t gpu, Way way) const;
+  void through_dram(Transfer& transfer, std::size_t numa, double times = 1) const;
+
   Demand price(const Delay&) const;
   Demand price(const Compute&) const;
   Demand price(const Copy&) const;
@@ -82,6 +109,8 @@ class Machine {
   Demand price(const AdamStep&) const;
   Demand price(const Cast&) const;
   Demand price(const Collective&) const;
+  Demand copy_between_gpus(const Copy&) const;
+  Demand work_on_cores(std::uint16_t rank, Bytes moved, Seconds alone) const;
 };
 
 }  // namespace tidegate

@@ -1,19 +1,39 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/base/yaml.hpp"
 #include "models/machine.hpp"
 
-/// hw_profiles/*.yaml: components (gpu, drive, file_system, host, link, network) and nodes composed from
-/// them. Every value is written {value: 24.6 GB/s, source: "…"} or {value: …, assumed: "why"}, with an
-/// optional uncertainty: 5 %.
+/// hw_profiles/*.yaml: nodes, and the components that they are composed of.
+///
+///   kind: node
+///   name: two of these
+///   gpus:    {count: 2, component: components/h100_sxm5_80gb.yaml, h2d: {value: 54 GB/s, source: "…"}}
+///   host:    {numa_nodes: …, cores: …, memory: …, …}
+///   fabric:  {per_gpu: …, latency: …}                   needed for more than one GPU
+///   network: {nodes: 4, per_node: …, latency: …}        needed for more than one node
+///   paths:
+///     nvme: {count: 2, component: components/pm9a3_3840gb.yaml}
+///     pfs:  {shared: true, capacity: …, read: …, write: …, …}
+///
+/// A part takes the values of its component (a file of the kind gpu, host, fabric, network, drive or
+/// file_system, relative to the node's file) and replaces those that it gives itself. `count` drives
+/// are striped: rates, capacity, endurance, caches and bytes in flight are those of one drive, times
+/// count. Keys are the fields of devices.hpp; values are cited as cited.hpp says. Counts of parts,
+/// names and flags are plain.
 namespace tidegate {
 
-/// Reads a node profile. Component paths are relative to the file. `overrides` are (dotted key, text)
-/// pairs applied before reading ("gpus.count", "2"). Throws InputError with all problems.
+/// Reads a node profile. `overrides` are (dotted key, YAML text) pairs set in the node's file before
+/// reading: {"gpus.count", "2"}, {"paths.nvme.read", "7 GB/s"}. A Provenance::key is such a key.
+/// Throws InputError with all problems; those of a component name the component's file.
 Machine load_machine(const std::string& path,
                      const std::vector<std::pair<std::string, std::string>>& overrides = {});
+
+/// The file of a profile: a path (relative to `base_dir`), or the bare NAME of hw_profiles/NAME.yaml.
+/// Throws InputError with the names that exist and the nearest one.
+std::string find_profile(const std::string& name_or_path, const std::string& base_dir);
 
 }  // namespace tidegate
