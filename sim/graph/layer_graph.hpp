@@ -11,7 +11,7 @@
 ///
 /// Layers are in topological order. Each has operators, in execution order; an operator names its
 /// forward and backward kernels for one micro-batch, the parameters it owns and the tensors that it
-/// saves for its backward.
+/// saves for its backward. All sizes are those of one tensor-parallel rank and one micro-batch.
 namespace tidegate {
 
 /// A tensor kept from forward to backward. Tensors with equal `identity` are one storage and count
@@ -29,6 +29,9 @@ struct Parameter {
   std::int64_t elements = 0;
   /// Kept on every rank by ZeRO-3 below its persistence threshold: norms and biases.
   bool is_small = false;
+  /// Registration position within the layer, where the framework's order is not the order of
+  /// execution (Llama registers its norms last). Equal values keep the order of the operators.
+  std::int32_t order = 0;
 };
 
 struct Operator {
@@ -40,6 +43,9 @@ struct Operator {
   bool is_attention_core = false;
   /// Experts: only `active_fraction` of the parameters are used per token.
   double active_fraction = 1;
+  /// Tensor parallelism only: what follows the forward (backward) kernels, `ranks` being the
+  /// tensor-parallel size. Which GPUs take part is the planner's business.
+  std::vector<Collective> forward_collectives, backward_collectives;
 };
 
 enum class LayerKind : std::uint8_t { embedding, block, head, other };
@@ -54,9 +60,11 @@ struct Layer {
   std::int64_t parameters() const;
   Bytes saved() const;                 ///< bytes saved for backward, each storage once
   Flops forward_flops() const;
+  Flops backward_flops() const;
   std::vector<Kernel> forward_kernels() const;
-  std::vector<Kernel> backward_kernels() const;
-  /// Kernels and saved bytes of the attention core alone (selective recomputation).
+  std::vector<Kernel> backward_kernels() const;  ///< last operator first
+  /// Forward kernels and saved bytes of the attention core alone: what selective recomputation
+  /// runs again, and what it need not keep.
   std::vector<Kernel> core_kernels() const;
   Bytes core_saved() const;
 };
@@ -70,10 +78,13 @@ struct LayerGraph {
   DType dtype = DType::bf16;
 
   Flops forward_flops() const;
+  Flops backward_flops() const;
   /// Bytes of all saved tensors of one micro-batch without recomputation.
   Bytes saved() const;
 };
 
+/// This rank's parameter tensors in the order in which the framework registers them, named
+/// "layer.tensor". ZeRO partitions and sub-groups follow this order.
 std::vector<Parameter> parameters_in_order(const LayerGraph& graph);
 
 }  // namespace tidegate

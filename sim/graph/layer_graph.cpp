@@ -1,0 +1,121 @@
+#include "sim/graph/layer_graph.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace tidegate {
+namespace {
+
+Flops sum(const std::vector<Kernel>& kernels) {
+  Flops total;
+  for (const Kernel& kernel : kernels) total += flops_of(kernel);
+  return total;
+}
+
+void append(std::vector<Kernel>& to, const std::vector<Kernel>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+}  // namespace
+
+std::int64_t Layer::parameters() const {
+  std::int64_t total = 0;
+  for (const Operator& op : operators) {
+    for (const Parameter& p : op.parameters) total += p.elements;
+  }
+  return total;
+}
+
+Bytes Layer::saved() const {
+  Bytes total;
+  std::set<std::int32_t> seen;
+  for (const Operator& op : operators) {
+    for (const SavedTensor& t : op.saved) {
+      if (seen.insert(t.identity).second) total += t.bytes;
+    }
+  }
+  return total;
+}
+
+Flops Layer::forward_flops() const {
+  Flops total;
+  for (const Operator& op : operators) total += sum(op.forward);
+  return total;
+}
+
+Flops Layer::backward_flops() const {
+  Flops total;
+  for (const Operator& op : operators) total += sum(op.backward);
+  return total;
+}
+
+std::vector<Kernel> Layer::forward_kernels() const {
+  std::vector<Kernel> kernels;
+  for (const Operator& op : operators) append(kernels, op.forward);
+  return kernels;
+}
+
+std::vector<Kernel> Layer::backward_kernels() const {
+  std::vector<Kernel> kernels;
+  for (auto op = operators.rbegin(); op != operators.rend(); ++op) append(kernels, op->backward);
+  return kernels;
+}
+
+std::vector<Kernel> Layer::core_kernels() const {
+  std::vector<Kernel> kernels;
+  for (const Operator& op : operators) {
+    if (op.is_attention_core) append(kernels, op.forward);
+  }
+  return kernels;
+}
+
+Bytes Layer::core_saved() const {
+  // A storage that an operator outside the core keeps as well stays.
+  std::set<std::int32_t> seen;
+  for (const Operator& op : operators) {
+    if (op.is_attention_core) continue;
+    for (const SavedTensor& t : op.saved) seen.insert(t.identity);
+  }
+  Bytes total;
+  for (const Operator& op : operators) {
+    if (!op.is_attention_core) continue;
+    for (const SavedTensor& t : op.saved) {
+      if (seen.insert(t.identity).second) total += t.bytes;
+    }
+  }
+  return total;
+}
+
+Flops LayerGraph::forward_flops() const {
+  Flops total;
+  for (const Layer& layer : layers) total += layer.forward_flops();
+  return total;
+}
+
+Flops LayerGraph::backward_flops() const {
+  Flops total;
+  for (const Layer& layer : layers) total += layer.backward_flops();
+  return total;
+}
+
+Bytes LayerGraph::saved() const {
+  Bytes total;
+  for (const Layer& layer : layers) total += layer.saved();
+  return total;
+}
+
+std::vector<Parameter> parameters_in_order(const LayerGraph& graph) {
+  std::vector<Parameter> all;
+  for (const Layer& layer : graph.layers) {
+    const auto first = static_cast<std::ptrdiff_t>(all.size());
+    for (const Operator& op : layer.operators) {
+      for (const Parameter& p : op.parameters) {
+        all.push_back({layer.name + "." + p.name, p.elements, p.is_small, p.order});
+      }
+    }
+    std::ranges::stable_sort(all.begin() + first, all.end(), {}, &Parameter::order);
+  }
+  return all;
+}
+
+}  // namespace tidegate
