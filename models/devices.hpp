@@ -85,7 +85,9 @@ struct Host {
 ///   all-to-all                   bytes · max((n-1)/n / per_gpu, g · (n-g)/n / per_node), g GPUs a node,
 ///                                `bytes` being what one rank holds
 struct Fabric {
-  BytesPerSecond per_gpu;    ///< bus bandwidth of large collectives, each GPU, one direction
+  BytesPerSecond per_gpu;    ///< bus bandwidth that one large collective reaches, each GPU
+  BytesPerSecond links;      ///< what the links of a GPU carry in one direction; collectives that run
+                             ///< at the same time share it. At least per_gpu
   Seconds latency;           ///< of one collective
   std::int32_t nodes = 1;
   BytesPerSecond per_node;   ///< network, each node, one direction; unused for one node

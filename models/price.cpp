@@ -145,8 +145,9 @@ Demand Machine::copy_between_gpus(const Copy& copy) const {
   }
   Transfer transfer(copy.bytes,
                     fabric_.per_gpu * saturation(copy.bytes, gpus_[from].copy_half_size));
-  transfer.through(gpu_[from].fabric, fabric_.per_gpu);
-  transfer.through(gpu_[to].fabric, fabric_.per_gpu);
+  const BytesPerSecond links = std::max(fabric_.links, fabric_.per_gpu);
+  transfer.through(gpu_[from].fabric, links);
+  transfer.through(gpu_[to].fabric, links);
   transfer.through(gpu_[from].memory, source);
   transfer.through(gpu_[to].memory, gpus_[to].memory_bandwidth);
   return transfer.demand();
@@ -208,7 +209,7 @@ Demand Machine::price(const Collective& collective) const {
   if (leaves) bus = std::min(bus, network);
   Transfer transfer(collective.bytes * passes(collective), bus);
   for (std::size_t i = first; i < first + count; ++i) {
-    if (count > 1) transfer.through(gpu_[i].fabric, fabric_.per_gpu);
+    if (count > 1) transfer.through(gpu_[i].fabric, std::max(fabric_.links, fabric_.per_gpu));
     const double part = gpus_[i].collective_compute_fraction;
     if (part > 0) transfer.through(gpu_[i].compute, bus / part);
   }

@@ -104,16 +104,22 @@ Bytes LayerGraph::saved() const {
   return total;
 }
 
+std::vector<Parameter> parameters_in_order(const Layer& layer) {
+  std::vector<Parameter> all;
+  for (const Operator& op : layer.operators) {
+    all.insert(all.end(), op.parameters.begin(), op.parameters.end());
+  }
+  std::ranges::stable_sort(all, {}, &Parameter::order);
+  return all;
+}
+
 std::vector<Parameter> parameters_in_order(const LayerGraph& graph) {
   std::vector<Parameter> all;
   for (const Layer& layer : graph.layers) {
-    const auto first = static_cast<std::ptrdiff_t>(all.size());
-    for (const Operator& op : layer.operators) {
-      for (const Parameter& p : op.parameters) {
-        all.push_back({layer.name + "." + p.name, p.elements, p.is_small, p.order});
-      }
+    for (Parameter& p : parameters_in_order(layer)) {
+      p.name = layer.name + "." + p.name;
+      all.push_back(std::move(p));
     }
-    std::ranges::stable_sort(all.begin() + first, all.end(), {}, &Parameter::order);
   }
   return all;
 }

@@ -86,5 +86,7 @@ struct LayerGraph {
 /// This rank's parameter tensors in the order in which the framework registers them, named
 /// "layer.tensor". ZeRO partitions and sub-groups follow this order.
 std::vector<Parameter> parameters_in_order(const LayerGraph& graph);
+/// The same of one layer, named "tensor".
+std::vector<Parameter> parameters_in_order(const Layer& layer);
 
 }  // namespace tidegate

@@ -21,12 +21,10 @@ class Walker {
   Walker(const Setting& setting, Policy& policy) : step_(setting), policy_(policy) {
     for (const Layer& layer : setting.graph.layers) {
       LayerSizes size;
-      for (const Operator& op : layer.operators) {
-        for (const Parameter& p : op.parameters) {
-          size.tensors.push_back(p.elements);
-          if (p.elements >= setting.zero.persistence_threshold) size.gathered += p.elements;
-          total_ += p.elements;
-        }
+      for (const Parameter& p : parameters_in_order(layer)) {
+        size.tensors.push_back(p.elements);
+        if (p.elements >= setting.zero.persistence_threshold) size.gathered += p.elements;
+        total_ += p.elements;
       }
       sizes_.push_back(std::move(size));
     }
