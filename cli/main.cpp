@@ -85,9 +85,9 @@ int policies_command() {
   return 0;
 }
 
-int published_command(const PublishedOptions& options, bool json) {
+int published_command(const PublishedOptions& options, bool json, bool brief) {
   const Published result = run_published(options);
-  std::cout << (json ? to_json(result) : to_text(result));
+  std::cout << (json ? to_json(result) : brief ? to_brief_text(result) : to_text(result));
   return result.missed == 0 ? 0 : 1;
 }
 
@@ -127,14 +127,15 @@ int run(int argc, char** argv) {
   policies->callback([&] { code = policies_command(); });
 
   PublishedOptions published_options;
-  bool published_json = false;
+  bool published_json = false, published_brief = false;
   CLI::App* validate = app.add_subcommand("validate", "hold predictions against measurements");
   validate->require_subcommand(1);
   CLI::App* published = validate->add_subcommand("published", "published runs, predicted and measured");
   published->add_option("--case", published_options.only, "only cases whose name contains this");
+  published->add_flag("--brief", published_brief, "iterations and speed-ups only");
   published->add_flag("--ablation", published_options.ablation, "switch the principles on one by one");
   published->add_flag("--json", published_json, "print JSON (docs/published_json.md)");
-  published->callback([&] { code = published_command(published_options, published_json); });
+  published->callback([&] { code = published_command(published_options, published_json, published_brief); });
 
   try {
     app.parse(argc, argv);

@@ -49,6 +49,8 @@ struct Published {
 Published run_published(const PublishedOptions& options);
 
 std::string to_text(const Published& published);
+/// Iterations and speed-ups, a line per run.
+std::string to_brief_text(const Published& published);
 /// {schema: "tidegate.published/1", rows: […], summary: […]} as in docs/published_json.md.
 std::string to_json(const Published& published);
 

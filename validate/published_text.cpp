@@ -48,7 +48,31 @@ Table summary_table(const Published& p) {
   return table;
 }
 
+// The row of one quantity of the run that `at` belongs to, or none.
+const PublishedRow* find_row(const Published& p, const PublishedRow& at, std::string_view quantity) {
+  for (const PublishedRow& row : p.rows) {
+    if (row.case_name == at.case_name && row.variant == at.variant && row.quantity == quantity) return &row;
+  }
+  return nullptr;
+}
+
 }  // namespace
+
+std::string to_brief_text(const Published& p) {
+  Table table{.header = {"case", "run", "predicted", "measured", "error", "speed-up", "measured"},
+              .rows = {},
+              .align = {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right}};
+  for (const PublishedRow& row : p.rows) {
+    if (row.quantity != "iteration") continue;
+    const PublishedRow* speedup = find_row(p, row, "speedup");
+    table.rows.push_back({row.case_name, row.variant + (row.in_sample ? " (calibrated)" : ""),
+                          value_text(row, row.predicted), value_text(row, row.measured),
+                          fmt::format("{:+.1f} %", 100 * row.relative_error()),
+                          speedup ? value_text(*speedup, speedup->predicted) : "",
+                          speedup ? value_text(*speedup, speedup->measured) : ""});
+  }
+  return fmt::format("{}, time of an iteration\nmeasured: {}\n\n{}\n{}", p.title, p.source, to_text(table), to_text(summary_table(p)));
+}
 
 std::string to_text(const Published& p) {
   std::string text = fmt::format("{}\nmeasured: {}\nprofile:  {}, one for all rows\n\n", p.title, p.source, p.profile);
