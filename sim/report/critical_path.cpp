@@ -1,0 +1,146 @@
+#include "sim/report/critical_path.hpp"
+
+#include <algorithm>
+
+#include "models/base/error.hpp"
+
+namespace tidegate {
+namespace {
+
+constexpr TaskId none{0xffffffffu};
+
+bool gives_back(const Effect& given, const Effect& taken) {
+  if (given.target != taken.target) return false;
+  if (taken.kind == Effect::Kind::lock) return given.kind == Effect::Kind::lock;
+  return taken.kind == Effect::Kind::acquire && given.kind == Effect::Kind::release;
+}
+
+// Answers what made a task start when it did.
+class Causes {
+ public:
+  Causes(const Plan& plan, const Timeline& timeline, Instant from)
+      : plan_(plan), timeline_(timeline), lane_before_(plan.size(), none) {
+    std::vector<TaskId> last(plan.lanes.size(), none);
+    for (std::size_t t = 0; t < plan.size(); ++t) {
+      TaskId& before = last[index(plan.tasks[t].lane)];
+      lane_before_[t] = before;
+      before = static_cast<TaskId>(t);
+      if (timeline.end[t] >= from) by_end_.push_back(before);
+    }
+    std::ranges::sort(by_end_, {}, [&](TaskId t) { return std::pair(end(t), t); });
+  }
+
+  // The task before on the path, or none. The path enters it at min(its end, our start).
+  TaskId of(TaskId t) const {
+    const TaskId dependence = latest(plan_.after(t));
+    if (dependence != none && end(dependence) == start(t)) return dependence;
+    const TaskId before = lane_before_[index(t)];
+    if (before != none && start(before) == start(t)) return before;
+    const TaskId releaser = releaser_of(t);
+    if (releaser != none) return releaser;
+    if (before == none || end(before) > start(t)) return dependence;
+    return dependence == none || end(before) > end(dependence) ? before : dependence;
+  }
+
+ private:
+  Instant start(TaskId t) const { return timeline_.start[index(t)]; }
+  Instant end(TaskId t) const { return timeline_.end[index(t)]; }
+
+  TaskId latest(std::span<const TaskId> tasks) const {
+    TaskId best = none;
+    for (const TaskId t : tasks) {
+      if (best == none || end(t) > end(best)) best = t;
+    }
+    return best;
+  }
+
+  // Of the tasks that ended at our start, one that made room for us, same lane preferred. Tasks
+  // without duration count only when they come earlier, so that a walk cannot circle within an
+  // instant.
+  TaskId releaser_of(TaskId t) const {
+    TaskId found = none;
+    for (const TaskId y :
+         std::ranges::equal_range(by_end_, start(t), {}, [&](TaskId x) { return end(x); })) {
+      if (y >= t && start(y) == end(y)) continue;
+      if (plan_.task(y).lane == plan_.task(t).lane) return y;
+      if (found == none && makes_room(y, t)) found = y;
+    }
+    return found;
+  }
+
+  bool makes_room(TaskId y, TaskId t) const {
+    for (const Effect& taken : plan_.effects(t)) {
+      for (const Effect& given : plan_.effects(y)) {
+        if (gives_back(given, taken)) return true;
+      }
+    }
+    return false;
+  }
+
+  const Plan& plan_;
+  const Timeline& timeline_;
+  std::vector<TaskId> lane_before_;
+  std::vector<TaskId> by_end_;
+};
+
+// The resource that a demand takes the largest fraction of.
+std::optional<ResourceId> dominant(const Demand& demand) {
+  const auto used = demand.used();
+  if (used.empty()) return std::nullopt;
+  return std::ranges::max_element(used, {}, &Share::fraction)->resource;
+}
+
+// Appends the task's time within [from, to], its latency apart.
+void blame_task(std::vector<Segment>& path, TaskId task, const Demand& demand, Instant start,
+                Instant from, Instant to) {
+  const auto resource = dominant(demand);
+  const Instant work_from = resource ? std::clamp(start + to_ticks(demand.latency), from, to) : to;
+  if (work_from < to) path.push_back({work_from, to, Blame::resource, *resource, task});
+  if (from < work_from) path.push_back({from, work_from, Blame::latency, {}, task});
+}
+
+}  // namespace
+
+std::vector<Segment> critical_path(const Plan& plan, const Timeline& timeline,
+                                   std::span<const Demand> demands, const Steady& steady) {
+  std::vector<Segment> path;
+  const Causes causes(plan, timeline, steady.from);
+  Instant now = steady.to;
+  TaskId task = steady.last.value_or(none);
+  while (now > steady.from && task != none) {
+    const Instant start = timeline.start[index(task)];
+    const Instant end = std::clamp(timeline.end[index(task)], steady.from, now);
+    if (end < now) path.push_back({end, now, Blame::wait, {}, {}});
+    now = std::clamp(start, steady.from, end);
+    blame_task(path, task, demands[index(plan.task(task).work)], start, now, end);
+    if (now > steady.from) task = causes.of(task);
+  }
+  if (now > steady.from) path.push_back({steady.from, now, Blame::wait, {}, {}});
+  return path;
+}
+
+Seconds chain_growth(const Plan& plan, std::span<const Demand> demands, const Steady& steady) {
+  std::vector<double> chain(plan.size(), 0);
+  for (std::size_t t = 0; t < plan.size(); ++t) {
+    const Demand& demand = demands[index(plan.tasks[t].work)];
+    for (const TaskId before : plan.after(static_cast<TaskId>(t))) {
+      chain[t] = std::max(chain[t], chain[index(before)]);
+    }
+    chain[t] += (demand.latency + demand.alone).value();
+  }
+  const std::size_t count = steady.first + steady.count;
+  std::vector<double> by_iteration(count, 0);
+  std::vector<bool> is_marked(count, false);
+  for (const Mark& mark : plan.marks) {
+    is_marked.at(mark.iteration) = true;
+    by_iteration[mark.iteration] = std::max(by_iteration[mark.iteration], chain[index(mark.task)]);
+  }
+  for (std::size_t t = 0; t < plan.size(); ++t) {
+    const std::size_t i = plan.tasks[t].iteration;
+    if (!is_marked.at(i)) by_iteration[i] = std::max(by_iteration[i], chain[t]);
+  }
+  const double before = steady.first == 0 ? 0 : by_iteration[steady.first - 1];
+  return Seconds(std::max(0.0, by_iteration[count - 1] - before) / steady.iterations());
+}
+
+}  // namespace tidegate

@@ -1,0 +1,166 @@
+#include <cmath>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/report/report.hpp"
+
+namespace tidegate {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// JSON has no infinities; what cannot be stated is null.
+Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
+template <int B, int F, int S>
+Json number(Quantity<B, F, S> v) {
+  return number(v.value());
+}
+
+// Bytes of a pool or an owner are whole and print as such.
+Json whole(Bytes v) {
+  const double bytes = v.value();
+  if (!(std::abs(bytes) < 0x1p62)) return number(v);
+  return std::llround(bytes);
+}
+
+Json owners_json(const std::vector<Report::Owner>& owners) {
+  Json list = Json::array();
+  for (const auto& [name, bytes] : owners) list.push_back({{"name", name}, {"bytes", bytes}});
+  return list;
+}
+
+Json phases_json(const PhaseTimes& phases) {
+  Json json;
+  for (std::size_t p = 0; p < phase_count; ++p) {
+    json[std::string(name_of(static_cast<Phase>(p))) + "_s"] = number(phases[p]);
+  }
+  return json;
+}
+
+Json overflows_json(const Report& report) {
+  Json list = Json::array();
+  for (const Report::Overflow& o : report.overflows) {
+    list.push_back({{"pool", o.pool},
+                    {"task", o.task},
+                    {"at_s", number(o.at)},
+                    {"capacity_bytes", whole(o.capacity)},
+                    {"held_bytes", whole(o.held)},
+                    {"needed_bytes", whole(o.needed)},
+                    {"owners", owners_json(o.owners)}});
+  }
+  return list;
+}
+
+Json iterations_json(const Report& report) {
+  Json list = Json::array();
+  for (const Iteration& i : report.iterations) {
+    list.push_back({{"iteration_s", number(i.time())}, {"phases", phases_json(i.phases)}});
+  }
+  return list;
+}
+
+Json pools_json(const Report& report) {
+  Json list = Json::array();
+  for (const Report::Pool& p : report.pools) {
+    list.push_back({{"name", p.name},
+                    {"peak_bytes", whole(p.peak)},
+                    {"capacity_bytes", whole(p.capacity)},
+                    {"steady_peak_bytes", whole(p.steady_peak)},
+                    {"peak_at_s", number(p.peak_at)},
+                    {"peak_task", p.peak_task},
+                    {"owners", owners_json(p.owners)}});
+  }
+  return list;
+}
+
+Json resources_json(const Report& report) {
+  Json list = Json::array();
+  for (const Report::Resource& r : report.resources) {
+    list.push_back({{"name", r.name},
+                    {"busy_fraction", number(r.busy_fraction)},
+                    {"work_fraction", number(r.work_fraction)},
+                    {"exposed_s", number(r.exposed)},
+                    {"work_s", number(r.work)},
+                    {"bytes", number(r.bytes)}});
+  }
+  return list;
+}
+
+Json critical_path_json(const Report& report) {
+  Json tasks = Json::array();
+  for (const auto& [name, time, count] : report.critical_tasks) {
+    tasks.push_back({{"name", name}, {"time_s", number(time)}, {"count", number(count)}});
+  }
+  return {{"latency_s", number(report.latency)}, {"wait_s", number(report.wait)}, {"tasks", tasks}};
+}
+
+Json paths_json(const Report& report) {
+  Json list = Json::array();
+  for (const Report::Path& p : report.paths) {
+    list.push_back({{"name", p.name},
+                    {"read_bytes", number(p.read)},
+                    {"written_bytes", number(p.written)},
+                    {"written_bytes_per_day", number(p.written_per_day)},
+                    {"life_years", p.life_years ? number(*p.life_years) : Json(nullptr)}});
+  }
+  return list;
+}
+
+Json links_json(const Report& report) {
+  Json list = Json::array();
+  for (const auto& [name, bytes] : report.links) {
+    list.push_back({{"name", name}, {"bytes", number(bytes)}});
+  }
+  return list;
+}
+
+void add_facts(Json& json, const RunFacts& facts) {
+  json["scenario"] = facts.scenario;
+  json["policy"] = facts.policy;
+  json["profile"] = facts.profile;
+  json["revision"] = facts.revision;
+}
+
+void add_speed(Json& json, const Report& report) {
+  constexpr double tera = 1e12;
+  json["iteration_s"] = number(report.iteration_time);
+  json["first_iteration_s"] = number(report.first_iteration_time);
+  json["steady_iterations"] = report.steady_iterations;
+  json["phases"] = phases_json(report.phases);
+  json["iterations"] = iterations_json(report);
+  json["drain_s"] = number(report.drain);
+  json["tokens_per_s"] = number(report.tokens_per_second);
+  json["tokens_per_iteration"] = report.facts.tokens_per_iteration;
+  json["gpus"] = report.facts.gpus;
+  json["tflops_per_gpu"] = number(report.model_rate_per_gpu.value() / tera);
+  json["hardware_tflops_per_gpu"] = number(report.hardware_rate_per_gpu.value() / tera);
+  json["model_flops"] = number(report.facts.model_flops);
+  json["hardware_flops"] = number(report.facts.hardware_flops);
+  json["parameters"] = report.facts.parameters;
+  json["active_parameters"] = report.facts.active_parameters;
+}
+
+}  // namespace
+
+std::string to_json(const Report& report) {
+  Json json;
+  json["schema"] = "tidegate.report/1";
+  add_facts(json, report.facts);
+  json["fits"] = report.fits;
+  json["overflows"] = overflows_json(report);
+  add_speed(json, report);
+  json["pools"] = pools_json(report);
+  json["resources"] = resources_json(report);
+  json["critical_path"] = critical_path_json(report);
+  json["bound_s"] = number(report.bound.time);
+  json["bound"] = {{"limited_by", report.bound.limited_by},
+                   {"chain_s", number(report.bound.chain)}};
+  json["paths"] = paths_json(report);
+  json["links"] = links_json(report);
+  json["assumptions"] = report.facts.assumptions;
+  json["notes"] = report.facts.notes;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace tidegate

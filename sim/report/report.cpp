@@ -1,0 +1,180 @@
+#include "sim/report/report.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "models/base/error.hpp"
+#include "sim/report/critical_path.hpp"
+#include "sim/report/memory.hpp"
+#include "sim/report/usage.hpp"
+
+namespace tidegate {
+namespace {
+
+constexpr double seconds_per_day = 86400;
+constexpr double days_per_year = 365.25;
+
+Bytes bytes_of(std::int64_t count) { return Bytes(static_cast<double>(count)); }
+
+std::vector<Report::Owner> owners_of(const Plan& plan, const Holding& holding) {
+  std::vector<Report::Owner> owners;
+  for (std::size_t o = 0; o < holding.owner_bytes.size(); ++o) {
+    if (holding.owner_bytes[o] > 0) owners.push_back({plan.owners[o], holding.owner_bytes[o]});
+  }
+  std::ranges::stable_sort(owners, std::greater{}, &Report::Owner::bytes);
+  return owners;
+}
+
+void report_times(Report& report, const Timeline& timeline, const Steady& steady) {
+  const auto& iterations = report.iterations;
+  report.iteration_time = steady.time() / steady.iterations();
+  report.first_iteration_time = iterations.front().time();
+  report.steady_iterations = static_cast<std::int32_t>(steady.count);
+  for (std::size_t i = steady.first; i < iterations.size(); ++i) {
+    for (std::size_t p = 0; p < phase_count; ++p) {
+      report.phases[p] += iterations[i].phases[p] / steady.iterations();
+    }
+  }
+  const Instant last = timeline.end.empty() ? 0 : std::ranges::max(timeline.end);
+  report.drain = to_seconds(std::max<Instant>(0, last - iterations.back().to));
+}
+
+void report_rates(Report& report) {
+  if (report.iteration_time <= Seconds(0)) return;
+  const RunFacts& facts = report.facts;
+  const double gpus = std::max(1, facts.gpus);
+  report.tokens_per_second =
+      static_cast<double>(facts.tokens_per_iteration) / report.iteration_time.value();
+  report.model_rate_per_gpu = facts.model_flops / report.iteration_time / gpus;
+  report.hardware_rate_per_gpu = facts.hardware_flops / report.iteration_time / gpus;
+}
+
+void report_memory(Report& report, const Plan& plan, const Timeline& timeline,
+                   const Steady& steady) {
+  const std::vector<PoolHistory> histories = memory_of(plan, timeline, steady);
+  for (std::size_t p = 0; p < histories.size(); ++p) {
+    const auto& [peak, over, steady_peak] = histories[p];
+    const Pool& pool = plan.pools[p];
+    report.pools.push_back({.name = pool.name,
+                            .peak = bytes_of(peak.bytes),
+                            .capacity = pool.capacity,
+                            .steady_peak = bytes_of(steady_peak),
+                            .peak_at = to_seconds(peak.at),
+                            .peak_task = peak.task ? plan.label(*peak.task) : "",
+                            .owners = owners_of(plan, peak)});
+    if (!over) continue;
+    report.overflows.push_back({.pool = pool.name,
+                                .task = plan.label(*over->task),
+                                .at = to_seconds(over->at),
+                                .capacity = pool.capacity,
+                                .held = bytes_of(over->bytes),
+                                .needed = bytes_of(peak.bytes),
+                                .owners = owners_of(plan, *over)});
+  }
+  report.fits = report.overflows.empty();
+}
+
+void report_resources(Report& report, std::span<const Resource> resources,
+                      const std::vector<ResourceUse>& use, const Steady& steady) {
+  const double period = std::max(steady.time().value(), 1 / ticks_per_second);
+  for (std::size_t r = 0; r < resources.size(); ++r) {
+    report.resources.push_back({.name = resources[r].name,
+                                .busy_fraction = to_seconds(use[r].busy).value() / period,
+                                .work_fraction = use[r].work_within.value() / period,
+                                .work = use[r].work / steady.iterations(),
+                                .bytes = use[r].bytes / steady.iterations()});
+  }
+}
+
+void report_critical_path(Report& report, const Plan& plan, const std::vector<Segment>& path,
+                          const Steady& steady) {
+  std::vector<Report::Step> steps(plan.names.size());
+  std::optional<TaskId> previous;
+  for (const Segment& segment : path) {
+    const Seconds time = segment.time() / steady.iterations();
+    switch (segment.blame) {
+      case Blame::resource:
+        report.resources[index(segment.resource)].exposed += time;
+        break;
+      case Blame::latency:
+        report.latency += time;
+        break;
+      case Blame::wait:
+        report.wait += time;
+        break;
+    }
+    if (!segment.task) continue;
+    Report::Step& step = steps[index(plan.task(*segment.task).name)];
+    step.time += time;
+    // A task with latency has two segments, one after the other.
+    if (segment.task != previous) step.count += 1 / steady.iterations();
+    previous = segment.task;
+  }
+  for (std::size_t n = 0; n < steps.size(); ++n) {
+    steps[n].name = plan.names[n];
+    if (steps[n].time > Seconds(0)) report.critical_tasks.push_back(steps[n]);
+  }
+  std::ranges::stable_sort(report.critical_tasks, std::greater{}, &Report::Step::time);
+}
+
+void report_bound(Report& report, Seconds chain) {
+  // A run of a few iterations can be shorter than its chain's growth: it was late before.
+  report.bound.chain = std::min(chain, report.iteration_time);
+  report.bound.time = report.bound.chain;
+  report.bound.limited_by = "dependences";
+  for (const Report::Resource& resource : report.resources) {
+    if (resource.work <= report.bound.time) continue;
+    report.bound.time = resource.work;
+    report.bound.limited_by = resource.name;
+  }
+}
+
+Report::Path path_report(const RunFacts& facts, std::size_t p, const Traffic::File& file,
+                         const Steady& steady, Seconds iteration_time) {
+  const bool is_known = p < facts.storage.size();
+  Report::Path path{.name = is_known ? facts.storage[p].name : fmt::format("path{}", p),
+                    .read = file.read / steady.iterations(),
+                    .written = file.written / steady.iterations()};
+  if (iteration_time <= Seconds(0)) return path;
+  path.written_per_day = path.written * (seconds_per_day / iteration_time.value());
+  if (!is_known || path.written <= Bytes(0)) return path;
+  const auto& [name, rated, amplification] = facts.storage[p];
+  const Bytes worn_per_year = path.written_per_day * (days_per_year * amplification);
+  if (rated > Bytes(0)) path.life_years = rated / worn_per_year;
+  return path;
+}
+
+void report_traffic(Report& report, Traffic traffic, const Steady& steady) {
+  traffic.paths.resize(std::max(traffic.paths.size(), report.facts.storage.size()));
+  for (std::size_t p = 0; p < traffic.paths.size(); ++p) {
+    report.paths.push_back(
+        path_report(report.facts, p, traffic.paths[p], steady, report.iteration_time));
+  }
+  for (const auto& [name, bytes] : traffic.links) {
+    report.links.push_back({name, bytes / steady.iterations()});
+  }
+}
+
+}  // namespace
+
+Report summarize(const Plan& plan, const Timeline& timeline, std::span<const Demand> demands,
+                 std::span<const Resource> resources, const RunFacts& facts) {
+  ensure(timeline.start.size() == plan.size() && timeline.end.size() == plan.size(),
+         "a timeline has a start and an end for every task of its plan");
+  ensure(demands.size() == plan.works.size(), "every work of a plan has a demand");
+  Report report{.facts = facts, .iterations = iterations_of(plan, timeline)};
+  const Steady steady = steady_period(report.iterations);
+  report_times(report, timeline, steady);
+  report_rates(report);
+  report_memory(report, plan, timeline, steady);
+  report_resources(report, resources, use_of(plan, timeline, demands, resources.size(), steady),
+                   steady);
+  report_critical_path(report, plan, critical_path(plan, timeline, demands, steady), steady);
+  report_bound(report, chain_growth(plan, demands, steady));
+  report_traffic(report, traffic_of(plan, steady), steady);
+  return report;
+}
+
+}  // namespace tidegate

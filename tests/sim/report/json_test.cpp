@@ -1,0 +1,84 @@
+#include <fstream>
+#include <limits>
+#include <set>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/report/report.hpp"
+#include "tests/catch.hpp"
+#include "tests/sim/report/toy.hpp"
+
+using namespace tidegate;
+using nlohmann::json;
+
+namespace {
+
+// "pools[].owners[].bytes" for every key of the object and of all objects in it.
+void collect_keys(const json& value, const std::string& path, std::set<std::string>& keys) {
+  if (value.is_array()) {
+    for (const json& item : value) collect_keys(item, path + "[]", keys);
+  }
+  if (!value.is_object()) return;
+  for (const auto& [key, member] : value.items()) {
+    const std::string name = path.empty() ? key : path + "." + key;
+    keys.insert(name);
+    collect_keys(member, name, keys);
+  }
+}
+
+// The first cells of the tables in docs/report_json.md: | `key` | unit | meaning |
+std::set<std::string> documented_keys() {
+  std::ifstream file(TIDEGATE_SOURCE_DIR "/docs/report_json.md");
+  std::set<std::string> keys;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("| `")) keys.insert(line.substr(3, line.find('`', 3) - 3));
+  }
+  return keys;
+}
+
+// A report in which no list is empty.
+Report full_report() {
+  Run run = two_ranks(10);
+  run.plan.works[0] = Copy{{Tier::host, 0}, {Tier::gpu, 0}, Bytes(1)};
+  run.facts.storage = {{"nvme0", Bytes(1e15), 1}};
+  run.facts.assumptions = {"assumed"};
+  run.facts.notes = {"noted"};
+  return run.report();
+}
+
+}  // namespace
+
+TEST_CASE("the documentation names exactly the keys of the output", "[json]") {
+  std::set<std::string> keys;
+  collect_keys(json::parse(to_json(full_report())), "", keys);
+  CHECK(keys == documented_keys());
+}
+
+TEST_CASE("the JSON report carries the numbers of the report", "[json]") {
+  const json report = json::parse(to_json(two_ranks(20).report()));
+  CHECK(report["schema"] == "tidegate.report/1");
+  CHECK(report["fits"] == true);
+  CHECK(report["iteration_s"] == 10.0);
+  CHECK(report["first_iteration_s"] == 9.0);
+  CHECK(report["phases"] ==
+        json{{"forward_s", 2.0}, {"backward_s", 3.0}, {"update_s", 5.0}, {"other_s", 0.0}});
+  CHECK(report["pools"][0]["peak_bytes"] == 11'000'000'000);
+  CHECK(report["pools"][0]["owners"][0] == json{{"name", "weights"}, {"bytes", 6'000'000'000}});
+  CHECK(report["resources"][2]["name"] == "drive");
+  CHECK(report["resources"][2]["exposed_s"] == 4.0);
+  CHECK(report["bound_s"] == 7.0);
+}
+
+TEST_CASE("a number that cannot be stated is null", "[json]") {
+  const json report =
+      json::parse(to_json(two_ranks(std::numeric_limits<double>::infinity()).report()));
+  CHECK(report["pools"][0]["capacity_bytes"].is_null());
+  CHECK(report["paths"][0]["life_years"].is_null());
+}
+
+TEST_CASE("text that is not UTF-8 does not break the JSON", "[json]") {
+  Run run = two_ranks(20);
+  run.facts.scenario = "caf\xe9 \"x\"\n";
+  CHECK_NOTHROW(json::parse(to_json(run.report())));
+}
