@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "sim/engine/sharing.hpp"
+
+// Progressive filling of the classes connected with a change, and the bursts of resources that tire.
+namespace tidegate {
+namespace {
+
+// After this loss of magnitude a running difference is summed afresh.
+constexpr double cancellation = 1.0 / 1024;
+
+template <class Visit>
+void each_bit(std::uint64_t bits, std::size_t word, Visit&& visit) {
+  for (; bits != 0; bits &= bits - 1) {
+    visit(static_cast<std::uint32_t>(64 * word) + static_cast<std::uint32_t>(std::countr_zero(bits)));
+  }
+}
+
+}  // namespace
+
+// From the listed resources to their users, on to the contended resources of those, and so forth.
+// open_ gets the classes reached, contended_ the resources that may stop them.
+void Sharing::gather() {
+  std::ranges::fill(open_, 0);
+  contended_.clear();
+  for (std::size_t i = 0; i < listed_.size(); ++i) {
+    const std::uint32_t r = listed_[i];
+    if (is_contended_[r]) contended_.push_back(r);
+  }
+  for (std::size_t i = 0; i < listed_.size(); ++i) {
+    for (std::size_t w = 0; w < words_; ++w) {
+      const std::uint64_t fresh = users_[listed_[i] * words_ + w] & ~open_[w];
+      open_[w] |= fresh;
+      if (contended_.size() < contended_count_) list_contended_of(fresh, w);
+    }
+  }
+  for (const std::uint32_t r : listed_) is_listed_[r] = 0;
+  listed_.clear();
+}
+
+void Sharing::list_contended_of(std::uint64_t slots, std::size_t word) {
+  each_bit(slots, word, [this](std::uint32_t slot) {
+    for (const FlowShare& share : flows_[class_at_[slot]].used()) {
+      const std::uint32_t r = share.use / 2;
+      if (!is_contended_[r] || is_listed_[r]) continue;
+      is_listed_[r] = 1;
+      listed_.push_back(r);
+      contended_.push_back(r);
+    }
+  });
+}
+
+void Sharing::fill(Instant now) {
+  sum_pulls();
+  double level = 0;
+  while (open_count_ > 0) {
+    const Tightest full = tightest();
+    if (contended_.empty()) return stop_all(now);
+    level = std::max(level, full.level);  // rounding must not lower it
+    if (lowest_cap_ <= level) {
+      stop_capped(level, now);
+    } else {
+      stop_users({full.resource, level}, now);
+    }
+  }
+}
+
+void Sharing::sum_pulls() {
+  for (const std::uint32_t r : contended_) fill_[r] = {1, 0, 0, 0};
+  double highest_pull = 0;
+  open_count_ = 0;
+  for (std::size_t w = 0; w < words_; ++w) {
+    open_count_ += static_cast<std::size_t>(std::popcount(open_[w]));
+    each_bit(open_[w], w, [&](std::uint32_t slot) {
+      const Flow& flow = flows_[class_at_[slot]];
+      const double pull = flow.pull * flow.count;
+      highest_pull = std::max(highest_pull, flow.pull);
+      for (const FlowShare& share : flow.used()) {
+        Fill& f = fill_[share.use / 2];
+        f.pull_sum += pull * (share.fraction * cost_[share.use]);
+        ++f.open;
+      }
+    });
+  }
+  for (const std::uint32_t r : contended_) fill_[r].first_sum = fill_[r].pull_sum;
+  lowest_cap_ = 1 / highest_pull;
+}
+
+double Sharing::pull_sum_of_open(std::uint32_t resource) const {
+  double sum = 0;
+  for (std::size_t w = 0; w < words_; ++w) {
+    each_bit(users_[resource * words_ + w] & open_[w], w, [&](std::uint32_t slot) {
+      const Flow& flow = flows_[class_at_[slot]];
+      for (const FlowShare& share : flow.used()) {
+        if (share.use / 2 != resource) continue;
+        sum += flow.pull * flow.count * (share.fraction * cost_[share.use]);
+      }
+    });
+  }
+  return sum;
+}
+
+// The resource that is full at the lowest level if all its open users go on; forgets resources
+// without open users.
+Sharing::Tightest Sharing::tightest() {
+  Tightest best{0, std::numeric_limits<double>::infinity()};
+  std::size_t kept = 0;
+  for (const std::uint32_t r : contended_) {
+    Fill& f = fill_[r];
+    if (f.open == 0) continue;
+    contended_[kept++] = r;
+    if (f.pull_sum < f.first_sum * cancellation) f.pull_sum = f.first_sum = pull_sum_of_open(r);
+    const double level = f.room / f.pull_sum;
+    if (level < best.level) best = {r, level};
+  }
+  contended_.resize(kept);
+  return best;
+}
+
+void Sharing::stop(std::uint32_t slot, double speed, Instant now) {
+  Flow& flow = flows_[class_at_[slot]];
+  const double taken = speed * flow.count, pull = flow.pull * flow.count;
+  for (const FlowShare& share : flow.used()) {
+    Fill& f = fill_[share.use / 2];
+    const double fraction = share.fraction * cost_[share.use];
+    f.room -= taken * fraction;
+    f.pull_sum -= pull * fraction;
+    --f.open;
+  }
+  run_at(flow, speed, now);
+}
+
+void Sharing::stop_users(const Tightest& full, Instant now) {
+  for (std::size_t w = 0; w < words_; ++w) {
+    const std::uint64_t stopped = users_[full.resource * words_ + w] & open_[w];
+    open_[w] &= ~stopped;
+    open_count_ -= static_cast<std::size_t>(std::popcount(stopped));
+    each_bit(stopped, w, [&](std::uint32_t slot) {
+      stop(slot, std::min(1.0, flows_[class_at_[slot]].pull * full.level), now);
+    });
+  }
+}
+
+void Sharing::stop_capped(double level, Instant now) {
+  double highest_pull = 0;
+  for (std::size_t w = 0; w < words_; ++w) {
+    each_bit(open_[w], w, [&](std::uint32_t slot) {
+      const double pull = flows_[class_at_[slot]].pull;
+      if (1 / pull > level) {
+        highest_pull = std::max(highest_pull, pull);
+        return;
+      }
+      open_[w] &= ~(std::uint64_t{1} << slot % 64);
+      --open_count_;
+      stop(slot, 1, now);
+    });
+  }
+  lowest_cap_ = 1 / highest_pull;
+}
+
+void Sharing::stop_all(Instant now) {
+  for (std::size_t w = 0; w < words_; ++w) {
+    each_bit(open_[w], w, [&](std::uint32_t slot) { run_at(flows_[class_at_[slot]], 1, now); });
+  }
+  open_count_ = 0;
+}
+
+bool Sharing::is_tired(std::uint32_t resource) const {
+  for (const Burst& burst : bursts_) {
+    if (burst.resource == resource) return burst.left == 0;
+  }
+  return false;
+}
+
+// Brings the bursts up to now; one that is spent or refilled changes the cost of its resource.
+void Sharing::drain(Instant now) {
+  for (Burst& burst : bursts_) {
+    const bool was_tired = burst.left == 0;
+    const double moved = burst.pace * static_cast<double>(now - burst.since);
+    burst.left = burst.spent_at <= now ? 0 : std::clamp(burst.left + moved, 0.0, burst.full);
+    burst.since = now;
+    if (was_tired == (burst.left == 0)) continue;
+    price_use(burst.resource);
+    change(burst.resource);
+  }
+}
+
+// Side-1 work uses a burst up; without side-1 work it refills.
+void Sharing::set_paces(Instant now) {
+  for (Burst& burst : bursts_) {
+    const std::uint32_t side_1 = 2 * burst.resource + 1;
+    burst.pace = flows_on_[side_1] > 0 ? 0 : burst.recovery;
+    for (std::size_t w = 0; w < words_; ++w) {
+      each_bit(users_[burst.resource * words_ + w], w, [&](std::uint32_t slot) {
+        const Flow& flow = flows_[class_at_[slot]];
+        for (const FlowShare& share : flow.used()) {
+          if (share.use == side_1) burst.pace -= flow.count * share.fraction * flow.speed;
+        }
+      });
+    }
+    if (burst.left == 0 && burst.pace < 0) burst.pace = 0;
+    const double ticks = burst.pace < 0 ? burst.left / -burst.pace : 4e18;
+    burst.spent_at = ticks < 4e18 ? now + static_cast<Instant>(ticks) + 1 : never;
+  }
+}
+
+}  // namespace tidegate

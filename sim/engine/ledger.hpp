@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/plan/plan.hpp"
+#include "sim/timeline/timeline.hpp"
+
+/// Bytes in each memory pool while a plan runs. Filling a pool beyond its capacity is recorded, never
+/// refused.
+namespace tidegate {
+
+class Ledger {
+ public:
+  explicit Ledger(const Plan& plan);
+
+  void allocate(BufferId buffer, TaskId task, Instant now);
+  void free(BufferId buffer);
+  std::int64_t level(PoolId pool) const { return pools_[index(pool)].level; }
+  std::vector<Timeline::PoolUse> uses() const;
+
+ private:
+  struct Use {
+    std::int64_t level = 0, capacity = 0;
+    Timeline::PoolUse seen;
+  };
+  const std::vector<Buffer>& buffers_;
+  std::vector<Use> pools_;
+};
+
+}  // namespace tidegate

@@ -1,0 +1,196 @@
+#include "sim/engine/sharing.hpp"
+
+#include <algorithm>
+
+#include "sim/engine/heap.hpp"
+
+namespace tidegate {
+namespace {
+
+// Whole ticks until `left` ticks of service are received at `speed`.
+Instant ticks_until(double left, double speed) {
+  constexpr double rounding = 1.0 / 64;
+  constexpr double longest = 4e18;
+  const double ticks = left / speed - rounding;
+  if (!(ticks > 0)) return 0;
+  if (ticks > longest) return static_cast<Instant>(longest);
+  const auto whole = static_cast<Instant>(ticks);
+  return whole + (static_cast<double>(whole) < ticks ? 1 : 0);
+}
+
+// Loads are rounded to 1 / full_load each; this much over is the rounding of many that just fit.
+constexpr double just_full = static_cast<double>(full_load) + 64;
+
+}  // namespace
+
+Sharing::Sharing(std::span<const Resource> resources, const FlowTable& table,
+                 std::span<const std::uint32_t> most_flows, std::size_t most_running)
+    : resources_(resources), flows_(table.classes.size()) {
+  std::size_t room = 0;
+  for (const std::uint32_t most : most_flows) room += most;
+  marks_.resize(room);
+  Mark* marks = marks_.data();
+  for (std::size_t c = 0; c < flows_.size(); ++c) {
+    const FlowClass& from = table.classes[c];
+    Flow& to = flows_[c];
+    to.pull = from.pull, to.marks = marks;
+    to.shares = table.shares.data() + from.first_share;
+    to.share_count = static_cast<std::uint8_t>(from.share_count);
+    marks += most_flows[c];
+  }
+  const std::size_t slots = std::min(flows_.size(), most_running);
+  const std::size_t count = resources.size();
+  words_ = (slots + 63) / 64;
+  due_.resize(slots), class_at_.resize(slots), hits_.reserve(slots), free_slots_.reserve(slots);
+  touched_.reserve(slots * 2), open_.resize(words_), users_.resize(count * words_);
+  load_.resize(2 * count), flows_on_.resize(2 * count), cost_.assign(2 * count, 1);
+  is_changed_.resize(count), is_contended_.resize(count), is_listed_.resize(count);
+  fill_.resize(count), changed_.reserve(count), listed_.reserve(count), contended_.reserve(count);
+  for (std::uint32_t r = 0; r < count; ++r) {
+    const double full = resources[r].burst.value() * ticks_per_second;
+    if (full > 0) bursts_.push_back({r, full, full, resources[r].recovery, 0, 0, never});
+  }
+}
+
+void Sharing::touch(Flow& flow, std::uint32_t flow_class) {
+  if (flow.touched) return;
+  flow.touched = true;
+  touched_.push_back(flow_class);
+}
+
+void Sharing::join(std::uint32_t flow_class, std::uint32_t task, double alone, Instant now) {
+  Flow& flow = flows_[flow_class];
+  if (flow.count == 0) {
+    flow.served = 0;
+  } else {
+    flow.served += flow.speed * static_cast<double>(now - flow.since);
+  }
+  flow.since = now;
+  heap_push(flow.marks, flow.count++, {flow.served + alone, task});
+  touch(flow, flow_class);
+}
+
+void Sharing::take_ended(Instant now, std::vector<std::uint32_t>& ended) {
+  for (const std::uint32_t slot : hits_) {
+    if (due_[slot] != now) break;  // the hits share one instant; it may be later than `now`
+    Flow& flow = flows_[class_at_[slot]];
+    flow.served += flow.speed * static_cast<double>(now - flow.since);
+    flow.since = now;
+    do {
+      ended.push_back(flow.marks[0].task);
+      heap_pop(flow.marks, flow.count--);
+    } while (flow.count > 0 && ticks_until(flow.marks[0].at - flow.served, flow.speed) == 0);
+    touch(flow, class_at_[slot]);
+  }
+}
+
+Instant Sharing::next() {
+  Instant first = never;
+  hits_.clear();
+  for (std::uint32_t slot = 0; slot < slots_used_; ++slot) {
+    if (due_[slot] > first || due_[slot] == never) continue;
+    if (due_[slot] < first) first = due_[slot], hits_.clear();
+    hits_.push_back(slot);
+  }
+  for (const Burst& burst : bursts_) first = std::min(first, burst.spent_at);
+  return first;
+}
+
+void Sharing::settle(Instant now) {
+  if (touched_.empty() && bursts_.empty()) return;
+  for (const std::uint32_t c : touched_) apply(flows_[c], c);
+  drain(now);
+  if (!changed_.empty()) recheck();
+  if (!listed_.empty()) {
+    gather();
+    fill(now);
+  }
+  for (const std::uint32_t c : touched_) {
+    Flow& flow = flows_[c];
+    // Not filled: new and unhindered, or nothing changed but the marks.
+    if (flow.touched && flow.count > 0) run_at(flow, flow.speed > 0 ? flow.speed : 1, now);
+    flow.touched = false;
+  }
+  touched_.clear();
+  set_paces(now);
+}
+
+// Brings loads and user bits up to date with the number of flows.
+void Sharing::apply(Flow& flow, std::uint32_t flow_class) {
+  if (flow.count == flow.settled) return;
+  const std::int64_t more = std::int64_t{flow.count} - std::int64_t{flow.settled};
+  if (flow.settled == 0) take_slot(flow, flow_class);
+  for (const FlowShare& share : flow.used()) {
+    const std::uint32_t resource = share.use / 2;
+    const std::uint32_t before = flows_on_[share.use];
+    load_[share.use] += more * share.load;
+    flows_on_[share.use] = static_cast<std::uint32_t>(before + more);
+    if (before == 0 || flows_on_[share.use] == 0) price_use(resource);
+    change(resource);
+  }
+  flow.settled = flow.count;
+  if (flow.count == 0) give_slot(flow);
+}
+
+void Sharing::take_slot(Flow& flow, std::uint32_t flow_class) {
+  if (free_slots_.empty()) {
+    flow.slot = static_cast<std::uint32_t>(slots_used_++);
+  } else {
+    flow.slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  class_at_[flow.slot] = flow_class;
+  for (const FlowShare& share : flow.used()) {
+    users_[share.use / 2 * words_ + flow.slot / 64] |= std::uint64_t{1} << flow.slot % 64;
+  }
+}
+
+void Sharing::give_slot(Flow& flow) {
+  for (const FlowShare& share : flow.used()) {
+    users_[share.use / 2 * words_ + flow.slot / 64] &= ~(std::uint64_t{1} << flow.slot % 64);
+  }
+  due_[flow.slot] = never;
+  free_slots_.push_back(flow.slot);
+  flow.speed = 0;
+}
+
+void Sharing::change(std::uint32_t resource) {
+  if (is_changed_[resource]) return;
+  is_changed_[resource] = 1;
+  changed_.push_back(resource);
+}
+
+void Sharing::price_use(std::uint32_t resource) {
+  const Resource& r = resources_[resource];
+  const bool is_mixed = flows_on_[2 * resource] > 0 && flows_on_[2 * resource + 1] > 0;
+  cost_[2 * resource] = is_mixed ? r.mixed_cost[0] : 1;
+  cost_[2 * resource + 1] =
+      (is_mixed ? r.mixed_cost[1] : 1) * (is_tired(resource) ? r.tired_cost : 1);
+}
+
+// Lists the changed resources that limit somebody, before or after the change.
+void Sharing::recheck() {
+  for (const std::uint32_t r : changed_) {
+    is_changed_[r] = 0;
+    const double load = cost_[2 * r] * static_cast<double>(load_[2 * r]) +
+                        cost_[2 * r + 1] * static_cast<double>(load_[2 * r + 1]);
+    const bool was = is_contended_[r] != 0, is = load > just_full;
+    if (!was && !is) continue;
+    is_contended_[r] = is;
+    contended_count_ = contended_count_ + (is ? 1 : 0) - (was ? 1 : 0);
+    is_listed_[r] = 1;
+    listed_.push_back(r);
+  }
+  changed_.clear();
+}
+
+void Sharing::run_at(Flow& flow, double speed, Instant now) {
+  if (speed == flow.speed && !flow.touched) return;
+  flow.served += flow.speed * static_cast<double>(now - flow.since);
+  flow.since = now;
+  flow.speed = speed;
+  flow.touched = false;
+  due_[flow.slot] = now + ticks_until(flow.marks[0].at - flow.served, speed);
+}
+
+}  // namespace tidegate

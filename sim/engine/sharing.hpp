@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "models/base/units.hpp"
+#include "models/demand.hpp"
+#include "sim/engine/flow_class.hpp"
+
+/// Flows that share resources max-min fairly, and when the next of them ends.
+///
+/// For flow classes c with n_c flows, speeds solve
+///
+///   x_c = min(1, pull_c · λ_c),  sum over c of n_c · fraction_cr · cost_r,side(c) · x_c <= 1 for each r
+///
+/// with the levels λ lexicographically as high as possible from the lowest up. Progressive filling:
+/// raise one common λ; a class stops when it reaches speed 1 or when one of its resources is full.
+///
+/// Three things keep an event cheap and change no result:
+///   - a class has one service clock (seconds at full speed that each of its flows has received), so a
+///     flow's end is a fixed mark on that clock and only the earliest mark of a class matters;
+///   - a resource whose users fit at full speed limits nobody. Only classes connected with a change
+///     through contended resources are filled again;
+///   - a class whose number of flows is the same after an instant as before has changed nothing.
+///
+/// An end is rounded up to the tick, after taking off 1/64 tick for the rounding of the clock.
+/// Nothing is allocated after construction. The same calls give the same bytes on every machine.
+namespace tidegate {
+
+constexpr Instant never = std::numeric_limits<Instant>::max();
+
+class Sharing {
+ public:
+  /// most_flows: by class, the most flows at the same time; most_running: the same over all classes.
+  Sharing(std::span<const Resource> resources, const FlowTable& table,
+          std::span<const std::uint32_t> most_flows, std::size_t most_running);
+
+  /// Adds a flow that takes `alone` ticks at full speed. It has no speed before settle(now).
+  void join(std::uint32_t flow_class, std::uint32_t task, double alone, Instant now);
+  /// Gives every flow its speed after the joins and ends of this instant.
+  void settle(Instant now);
+  /// When a flow ends or a resource tires, whichever is first. Valid after settle.
+  Instant next();
+  /// Appends the flows that end now = next().
+  void take_ended(Instant now, std::vector<std::uint32_t>& ended);
+
+  double speed(std::uint32_t flow_class) const { return flows_[flow_class].speed; }
+
+ private:
+  struct Mark {  ///< reading of the class's clock at which a flow ends
+    double at;
+    std::uint32_t task;
+    bool operator<(const Mark& other) const { return at < other.at; }
+  };
+  struct Flow {  ///< a class and its flows in progress
+    double pull = 1;
+    double served = 0, speed = 0;  ///< clock at `since`, and its pace
+    Instant since = 0;
+    Mark* marks = nullptr;
+    const FlowShare* shares = nullptr;
+    std::uint32_t count = 0, settled = 0;  ///< flows now and at the last settle
+    std::uint32_t slot = 0;                ///< while settled > 0
+    std::uint8_t share_count = 0;
+    bool touched = false;
+    std::span<const FlowShare> used() const { return {shares, share_count}; }
+  };
+  struct Fill {  ///< a contended resource while the level rises
+    double room, pull_sum, first_sum;
+    std::uint32_t open;  ///< classes that have not stopped
+  };
+  struct Burst {  ///< of a resource that tires; `left` and `full` in ticks of full-rate work
+    std::uint32_t resource;
+    double full, left, recovery, pace;
+    Instant since, spent_at;
+  };
+  struct Tightest {
+    std::uint32_t resource;
+    double level;
+  };
+
+  std::span<const Resource> resources_;
+  std::vector<Flow> flows_;  // by class
+  std::vector<Mark> marks_;  // heaps of all classes
+  std::vector<std::uint32_t> touched_;
+
+  // By slot; a class holds a slot while it has flows.
+  std::vector<Instant> due_;
+  std::vector<std::uint32_t> class_at_, free_slots_, hits_;
+  std::size_t slots_used_ = 0, words_ = 0;
+
+  // By use (2 · resource + side), then by resource.
+  std::vector<std::int64_t> load_;
+  std::vector<std::uint32_t> flows_on_;
+  std::vector<double> cost_;
+  std::vector<std::uint64_t> users_;  // bits of the slots that use the resource, `words_` each
+  std::vector<std::uint8_t> is_changed_, is_contended_, is_listed_;
+  std::vector<Fill> fill_;
+  std::vector<Burst> bursts_;
+  std::vector<std::uint32_t> changed_, listed_, contended_;
+  std::size_t contended_count_ = 0;
+
+  std::vector<std::uint64_t> open_;  // bits of the slots to be filled
+  std::size_t open_count_ = 0;
+  double lowest_cap_ = 0;
+
+  void touch(Flow& flow, std::uint32_t flow_class);
+  void apply(Flow& flow, std::uint32_t flow_class);
+  void take_slot(Flow& flow, std::uint32_t flow_class);
+  void give_slot(Flow& flow);
+  void change(std::uint32_t resource);
+  void price_use(std::uint32_t resource);
+  void recheck();
+  void run_at(Flow& flow, double speed, Instant now);
+
+  void gather();
+  void list_contended_of(std::uint64_t slots, std::size_t word);
+  void fill(Instant now);
+  void sum_pulls();
+  double pull_sum_of_open(std::uint32_t resource) const;
+  Tightest tightest();
+  void stop(std::uint32_t slot, double speed, Instant now);
+  void stop_users(const Tightest& full, Instant now);
+  void stop_capped(double level, Instant now);
+  void stop_all(Instant now);
+
+  void drain(Instant now);
+  void set_paces(Instant now);
+  bool is_tired(std::uint32_t resource) const;
+};
+
+}  // namespace tidegate
