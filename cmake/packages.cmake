@@ -4,6 +4,7 @@ find_package(yaml-cpp REQUIRED)
 find_package(Boost REQUIRED)
 find_package(Eigen3 REQUIRED NO_MODULE)
 find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
 
 if(NOT TARGET yaml-cpp::yaml-cpp)
   add_library(tidegate_yaml_cpp INTERFACE)
