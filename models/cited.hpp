@@ -13,14 +13,15 @@
 ///   key: {value: 24.6 GB/s, assumed: "typical of PCIe 4.0 x16"}
 ///   key: {points: [[1 GFLOP, 0.3], [1 TFLOP, 0.45]], assumed: "…"}
 ///
-/// Exactly one of source and assumed; uncertainty is one standard deviation in percent. A value that
-/// an override put there may stand alone and counts as assumed.
+/// Exactly one of source and assumed; uncertainty is one standard deviation in percent. A value
+/// that an override put there may stand alone and counts as assumed.
 namespace tidegate {
 
 /// The file name under which overrides are located.
 inline constexpr const char* override_name = "override";
 
-/// A strict map of cited values. Every value read is appended to `provenance` under its dotted path.
+/// A strict map of cited values. Every value read is appended to `provenance` under its dotted
+/// path.
 class CitedMap {
  public:
   CitedMap(const yaml::Node& node, std::vector<Provenance>& provenance)

@@ -48,9 +48,9 @@ struct Demand {
   Seconds latency;
   Seconds alone;      ///< without the latency
   double amount = 0;  ///< bytes moved, or seconds of GPU kernels
-  /// Makes amounts comparable: bytes weigh 1; a second of kernels counts as the bytes that GPU memory
-  /// moves in a second. So copies and collectives get what they ask for, as DMA engines and NICs do,
-  /// and kernels run on what is left.
+  /// Makes amounts comparable: bytes weigh 1; a second of kernels counts as the bytes that GPU
+  /// memory moves in a second. So copies and collectives get what they ask for, as DMA engines and
+  /// NICs do, and kernels run on what is left.
   double weight = 1;
   std::array<Share, most_shares> shares{};
   std::uint8_t share_count = 0;

@@ -38,7 +38,7 @@ struct Gpu {
   BytesPerSecond duplex;    ///< both directions together; zero when they do not disturb each other
   Bytes copy_half_size;     ///< size at which a copy reaches half its rate: rate·size/(size+half)
   double pageable_factor = 0.3;  ///< rate of pageable copies over pinned ones
-  std::int32_t root = -1;        ///< shared root port or switch, index into Host::roots, -1 for none
+  std::int32_t root = -1;        ///< shared root port or switch, index into Host::roots; -1: none
   /// Part of the GPU that a running collective occupies; a kernel beside it has the rest.
   double collective_compute_fraction = 0;
 
@@ -57,9 +57,9 @@ struct RootPort {
 
 /// Host memory and cores, per NUMA node.
 ///
-///   adam: parameters / adam_rate while one rank of the NUMA node updates. It reads master weight and
-///         two moments (12 B) and the gradient (4 or 2 B) and writes the three back (12 B): 24 B plus
-///         the gradient per parameter, which take their fraction of memory_bandwidth.
+///   adam: parameters / adam_rate while one rank of the NUMA node updates. It reads the master
+///         weight and two moments (12 B) and the gradient (4 or 2 B) and writes the three back
+///         (12 B): 24 B plus the gradient per parameter, a fraction of memory_bandwidth.
 ///   cast: elements / cast_rate; reads one type, writes the other.
 struct Host {
   std::int32_t numa_nodes = 1;
@@ -76,14 +76,14 @@ struct Host {
 
 /// GPU-to-GPU links of a node and the network between nodes.
 ///
-/// Ring bus bandwidth for n ranks (NCCL's definition): B = per_gpu, or min(per_gpu, per_node) when the
-/// ranks span nodes; one latency, and network_latency when they do.
+/// Ring bus bandwidth for n ranks (NCCL's definition): B = per_gpu, or min(per_gpu, per_node) when
+/// the ranks span nodes; one latency, and network_latency when they do.
 ///
 ///   all-gather, reduce-scatter   bytes · (n-1)/n / B
 ///   all-reduce                   twice that
 ///   broadcast                    bytes / B
-///   all-to-all                   bytes · max((n-1)/n / per_gpu, g · (n-g)/n / per_node), g GPUs a node,
-///                                `bytes` being what one rank holds
+///   all-to-all                   bytes · max((n-1)/n / per_gpu, g · (n-g)/n / per_node) for g GPUs
+///                                a node; `bytes` is what one rank holds
 struct Fabric {
   BytesPerSecond per_gpu;    ///< bus bandwidth that one large collective reaches, each GPU
   BytesPerSecond links;      ///< what the links of a GPU carry in one direction; collectives that run
@@ -105,7 +105,7 @@ struct StoragePath {
   BytesPerSecond read_mixed, write_mixed;
   BytesPerSecond client_read, client_write;  ///< most that one process reaches; zero: no own limit
   Seconds latency;                           ///< of one request
-  Bytes block_half_size;   ///< bytes in flight (block·depth·threads) at which half the rate is reached
+  Bytes block_half_size;   ///< bytes in flight (block·depth·threads) that reach half the rate
   bool is_shared = false;  ///< a file system whose rates divide among the nodes
   double endurance_bytes = 0; ///< rated bytes written over the life, 0 when unknown
   double write_amplification = 1;

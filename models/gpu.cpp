@@ -8,7 +8,8 @@ namespace tidegate {
 namespace {
 
 double elements(const Gemm& g) {
-  const auto m = static_cast<double>(g.m), n = static_cast<double>(g.n), k = static_cast<double>(g.k);
+  const auto m = static_cast<double>(g.m), n = static_cast<double>(g.n),
+             k = static_cast<double>(g.k);
   return static_cast<double>(g.batch) * (m * k + k * n + m * n);
 }
 
@@ -47,10 +48,13 @@ struct Arithmetic {
 
 FlopsPerSecond Gpu::peak(DType dtype) const {
   switch (dtype) {
-    case DType::fp32: return peak_32;
+    case DType::fp32:
+      return peak_32;
     case DType::bf16:
-    case DType::fp16: return peak_16;
-    case DType::fp8: return peak_8 > FlopsPerSecond(0) ? peak_8 : peak_16;
+    case DType::fp16:
+      return peak_16;
+    case DType::fp8:
+      return peak_8 > FlopsPerSecond(0) ? peak_8 : peak_16;
   }
   ensure(false, "every data type has a peak");
   return peak_16;

@@ -13,8 +13,8 @@
 
 /// One node of a training cluster, composed from a profile: GPUs, host, links, storage paths.
 ///
-/// The node's devices answer what a work costs (demand); the engine divides the resources. Nodes are
-/// symmetric: `nodes` of them exist, one is simulated, shared file systems divide among them.
+/// The node's devices answer what a work costs (demand); the engine divides the resources. Nodes
+/// are symmetric: `nodes` of them exist, one is simulated, shared file systems divide among them.
 ///
 /// Resources, by name:
 ///   gpuN.compute, gpuN.hbm, gpuN.h2d, gpuN.d2h, gpuN.fabric   per GPU
@@ -26,11 +26,12 @@
 ///
 /// What a work takes while alone:
 ///   compute     its GPU, and HBM by its traffic
-///   copy        link, root port, HBM of its GPUs, DRAM (twice within the host), at rate · s/(s + half)
-///   file        the path at rate · f/(f + half), f bytes in flight, no faster than one client; DRAM, or
-///               the GPU's link and HBM when the memory is a GPU's
+///   copy        link, root port, HBM of its GPUs, DRAM (twice within the host), at
+///               rate · size/(size + half)
+///   file        the path at rate · f/(f + half) for f bytes in flight, no faster than one client;
+///               DRAM, or the link and HBM of the GPU that owns the memory
 ///   adam, cast  cores of one rank, and DRAM by the bytes moved
-///   collective  the links and a part of the cores of its GPUs, and the network when it leaves the node
+///   collective  fabric and a part of the cores of its GPUs, and the network when it leaves the node
 /// Nothing is faster than any resource on its way. Cross-socket traffic is not modelled.
 namespace tidegate {
 

@@ -1,4 +1,5 @@
-// What each work costs on a machine: Machine::price. The rules stand in machine.hpp and devices.hpp.
+// What each work costs on a machine: Machine::price. The rules stand in machine.hpp and
+// devices.hpp.
 #include <algorithm>
 #include <array>
 
@@ -52,9 +53,12 @@ double passes(const Collective& c) {
   switch (c.kind) {
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
-    case CollectiveKind::all_to_all: return (n - 1) / n;
-    case CollectiveKind::all_reduce: return 2 * (n - 1) / n;
-    case CollectiveKind::broadcast: return 1;
+    case CollectiveKind::all_to_all:
+      return (n - 1) / n;
+    case CollectiveKind::all_reduce:
+      return 2 * (n - 1) / n;
+    case CollectiveKind::broadcast:
+      return 1;
   }
   ensure(false, "every collective has a cost");
   return 0;
@@ -101,7 +105,8 @@ Demand Machine::price(const Compute& compute) const {
     traffic += gpu.memory_traffic(kernel);
   }
   if (alone == Seconds(0)) return {};
-  Demand demand{.alone = alone, .amount = alone.value(), .weight = 1 / gpu.memory_bandwidth.value()};
+  Demand demand{
+      .alone = alone, .amount = alone.value(), .weight = 1 / gpu.memory_bandwidth.value()};
   demand.use(gpu_[compute.gpu].compute, 1);
   if (traffic > Bytes(0)) {
     demand.use(gpu_[compute.gpu].memory, std::min(1.0, traffic / (alone * gpu.memory_bandwidth)));

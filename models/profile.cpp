@@ -100,8 +100,8 @@ void read_roots(const yaml::Node& node, Host& host, std::vector<Gpu>& gpus,
   for (const auto& [name, port] : ports.all()) {
     CitedMap in(port, provenance);
     for (const yaml::Node& gpu : in.plain().at("gpus").items()) {
-      const auto i = static_cast<std::size_t>(
-          gpu.count(0, static_cast<std::int64_t>(gpus.size()) - 1));
+      const auto i =
+          static_cast<std::size_t>(gpu.count(0, static_cast<std::int64_t>(gpus.size()) - 1));
       if (gpus[i].root >= 0) gpu.problem("is behind another root port already");
       gpus[i].root = static_cast<std::int32_t>(host.roots.size());
     }

@@ -1,0 +1,285 @@
+#include "models/profile.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/catch.hpp"
+
+using namespace tidegate;
+using namespace tidegate::literals;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* gpu_text = R"(kind: gpu
+name: toy GPU
+memory: {value: 80 GiB, source: "datasheet"}
+context: {value: 1 GiB, assumed: "a guess"}
+peak_16: {value: 100 TFLOP/s, source: "datasheet", uncertainty: 5 %}
+peak_32: {value: 50 TFLOP/s, source: "datasheet"}
+memory_bandwidth: {value: 1 TB/s, source: "datasheet"}
+gemm_efficiency: {points: [[1 GFLOP, 0.2], [1 TFLOP, 0.6]], source: "calib gemm"}
+attention_efficiency: {value: 0.5, assumed: "a guess"}
+memory_efficiency: {value: 0.9, assumed: "a guess"}
+launch: {value: 5 us, assumed: "a guess"}
+h2d: {value: 20 GB/s, source: "calib copy"}
+d2h: {value: 22 GB/s, source: "calib copy"}
+copy_half_size: {value: 256 KiB, assumed: "a guess"}
+pageable_factor: {value: 0.3, assumed: "a guess"}
+)";
+
+constexpr const char* drive_text = R"(kind: drive
+name: toy drive
+capacity: {value: 1 TB, source: "datasheet"}
+read: {value: 6 GB/s, source: "datasheet"}
+write: {value: 4 GB/s, source: "datasheet"}
+latency: {value: 80 us, assumed: "a guess"}
+block_half_size: {value: 512 KiB, assumed: "a guess"}
+endurance: {value: 2 PB, source: "datasheet"}
+cache: {value: 100 GB, source: "a review"}
+write_sustained: {value: 1 GB/s, source: "a review"}
+cache_recovery: {value: 1 GB/s, assumed: "a guess"}
+)";
+
+constexpr const char* node_text = R"(kind: node
+name: toy
+gpus:
+  count: 2
+  component: gpu.yaml
+  h2d: {value: 25 GB/s, source: "measured here"}
+host:
+  numa_nodes: {value: 1, source: "lscpu"}
+  cores: {value: 32, source: "lscpu"}
+  memory: {value: 256 GiB, source: "lscpu"}
+  memory_bandwidth: {value: 150 GB/s, source: "calib stream"}
+  adam_rate: {value: 4e9, source: "calib adam"}
+  cast_rate: {value: 5e9, source: "calib cast"}
+  copy_rate: {value: 10 GB/s, source: "calib memcpy"}
+  base_use: {value: 8 GiB, assumed: "a guess"}
+  roots:
+    plx0: {gpus: [0, 1], h2d: {value: 25 GB/s, source: "calib copy"}, d2h: {value: 25 GB/s, source: "calib copy"}}
+fabric:
+  per_gpu: {value: 200 GB/s, source: "nccl-tests"}
+  latency: {value: 30 us, source: "nccl-tests"}
+paths:
+  nvme: {count: 2, component: drive.yaml}
+)";
+
+/// A folder with the toy node and its components; `edit` replaces text in one of the files.
+class Folder {
+ public:
+  Folder() : dir_(fs::temp_directory_path() / ("tidegate_profile_" + std::to_string(counter_++))) {
+    fs::create_directories(dir_);
+    write("node.yaml", node_text);
+    write("gpu.yaml", gpu_text);
+    write("drive.yaml", drive_text);
+  }
+  ~Folder() { fs::remove_all(dir_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string node() const { return (dir_ / "node.yaml").string(); }
+  void write(const std::string& file, const std::string& text) const {
+    std::ofstream(dir_ / file) << text;
+  }
+  void edit(const std::string& file, const std::string& from, const std::string& to) const {
+    std::ifstream in(dir_ / file);
+    std::string text((std::istreambuf_iterator<char>(in)), {});
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    write(file, text.replace(at, from.size(), to));
+  }
+
+ private:
+  static inline int counter_ = 0;
+  fs::path dir_;
+};
+
+/// All problems of loading, one per line, without the folder.
+std::string faults(const Folder& folder,
+                   const std::vector<std::pair<std::string, std::string>>& overrides = {}) {
+  try {
+    load_machine(folder.node(), overrides);
+  } catch (const InputError& error) {
+    std::string text;
+    for (const Problem& p : error.problems()) {
+      text += fs::path(p.where.file).filename().string() + ":" + std::to_string(p.where.line) +
+              ": " + p.key + ": " + p.text + "\n";
+    }
+    return text;
+  }
+  return "none";
+}
+
+std::string faults_after(const std::string& file, const std::string& from, const std::string& to) {
+  const Folder folder;
+  folder.edit(file, from, to);
+  return faults(folder);
+}
+
+const Provenance& origin(const Machine& machine, const std::string& key) {
+  const auto all = machine.provenance();
+  const auto found = std::ranges::find(all, key, &Provenance::key);
+  REQUIRE(found != all.end());
+  return *found;
+}
+
+using Catch::Matchers::Contains;
+
+}  // namespace
+
+TEST_CASE("a node takes its components' values and replaces those that it gives", "[profile]") {
+  const Folder folder;
+  const Machine m = load_machine(folder.node());
+  CHECK(m.name() == "toy");
+  CHECK(m.gpu_count() == 2);
+  CHECK(m.gpu(1).name == "toy GPU");
+  CHECK(m.gpu(1).h2d == 25_GBps);
+  CHECK(m.gpu(1).d2h == 22_GBps);
+  CHECK(m.gpu(0).root == 0);
+  CHECK(m.gpu(0).gemm_efficiency.at(1e12) == 0.6);
+  CHECK(m.host().ranks_per_numa == 2);
+  CHECK(m.fabric().per_gpu == 200_GBps);
+}
+
+TEST_CASE("striped drives add up", "[profile]") {
+  const Folder folder;
+  const Machine machine = load_machine(folder.node());
+  const StoragePath& path = machine.paths()[0];
+  CHECK(path.name == "nvme");
+  CHECK(path.capacity == 2000_GB);
+  CHECK(path.read == 12_GBps);
+  CHECK(path.write == 8_GBps);
+  CHECK(path.write_mixed == 8_GBps);
+  CHECK(path.write_sustained == 2_GBps);
+  CHECK(path.cache == 200_GB);
+  CHECK(path.endurance_bytes == 4e15);
+  CHECK(path.block_half_size.value() == 1048576);
+}
+
+TEST_CASE("every value keeps its origin", "[profile]") {
+  const Folder folder;
+  const Machine m = load_machine(folder.node());
+  CHECK(origin(m, "gpus.peak_16").value == "100 TFLOP/s");
+  CHECK(origin(m, "gpus.peak_16").uncertainty == Approx(0.05));
+  CHECK_FALSE(origin(m, "gpus.peak_16").assumed);
+  CHECK(origin(m, "gpus.h2d").source == "measured here");
+  CHECK(origin(m, "gpus.context").assumed);
+  CHECK(origin(m, "gpus.gemm_efficiency").value == "[[1 GFLOP, 0.2], [1 TFLOP, 0.6]]");
+  CHECK(origin(m, "host.roots.plx0.h2d").source == "calib copy");
+  CHECK(origin(m, "paths.nvme.read").value == "6 GB/s");
+  CHECK_THAT(origin(m, "paths.nvme.read_mixed").source, Contains("not given"));
+}
+
+TEST_CASE("an override replaces a value, whichever file it is in", "[profile]") {
+  const Folder folder;
+  const Machine m = load_machine(folder.node(), {{"gpus.count", "1"},
+                                                 {"host.roots.plx0.gpus", "[0]"},
+                                                 {"paths.nvme.read", "7 GB/s"},
+                                                 {"host.adam_rate.value", "3e9"}});
+  CHECK(m.gpu_count() == 1);
+  CHECK(m.paths()[0].read == 14_GBps);
+  CHECK(m.host().adam_rate == 3e9);
+  CHECK(origin(m, "paths.nvme.read").assumed);
+  CHECK(origin(m, "host.adam_rate").assumed);
+  CHECK_THAT(faults(folder, {{"gpus.count", "0"}}),
+             Contains("override:0: gpus.count: is 0; it must lie between 1 and 8"));
+  CHECK_THAT(faults(folder, {{"paths.nvme.raed", "7 GB/s"}}), Contains("did you mean 'read'?"));
+}
+
+TEST_CASE("every provenance key can be overridden with its own text", "[profile]") {
+  const Folder folder;
+  const Machine machine = load_machine(folder.node());
+  for (const Provenance& p : machine.provenance()) {
+    const bool is_curve = p.value.starts_with("[");
+    INFO(p.key);
+    CHECK(faults(folder, {{is_curve ? p.key + ".points" : p.key, p.value}}) == "none");
+  }
+}
+
+TEST_CASE("errors of a component name its file and line", "[profile]") {
+  CHECK_THAT(faults_after("gpu.yaml", "100 TFLOP/s", "100 TFLOPS"),
+             Contains("gpu.yaml:5: gpus.peak_16.value: '100 TFLOPS' is not an arithmetic rate"));
+  CHECK_THAT(faults_after("drive.yaml", "80 us", "-80 us"),
+             Contains("drive.yaml:6: paths.nvme.latency.value: '-80 us' must be zero or more"));
+  CHECK_THAT(faults_after("drive.yaml", "1 TB", "-1 TB"), Contains("must be greater than zero"));
+  CHECK_THAT(faults_after("gpu.yaml", "launch:", "lauch:"),
+             Contains("gpu.yaml:11: gpus.lauch: unknown key; did you mean 'launch'?"));
+}
+
+TEST_CASE("a value without an origin is an error", "[profile]") {
+  CHECK_THAT(faults_after("gpu.yaml", "{value: 80 GiB, source: \"datasheet\"}", "{value: 80 GiB}"),
+             Contains("gpu.yaml:3: gpus.memory: has no origin"));
+  CHECK_THAT(faults_after("gpu.yaml", "{value: 80 GiB, source: \"datasheet\"}", "80 GiB"),
+             Contains("write {value: 80 GiB, source: where it is from}"));
+  CHECK_THAT(faults_after("gpu.yaml", "source: \"datasheet\"", "source: \"\""),
+             Contains("gpus.memory.source: is empty"));
+  CHECK_THAT(faults_after("gpu.yaml", "source: \"datasheet\"", "source: a, assumed: b"),
+             Contains("gpus.memory.assumed: stands beside a source"));
+  CHECK_THAT(faults_after("gpu.yaml", "{value: 80 GiB, source: \"datasheet\"}", "[80 GiB]"),
+             Contains("is not a cited value"));
+}
+
+TEST_CASE("uncertainty is a percentage", "[profile]") {
+  CHECK_THAT(faults_after("gpu.yaml", "5 %", "0.05"), Contains("in percent, such as 5 %"));
+  CHECK_THAT(faults_after("gpu.yaml", "5 %", "500 %"), Contains("in percent, such as 5 %"));
+}
+
+TEST_CASE("curves have distinct points and efficiencies in (0, 1]", "[profile]") {
+  CHECK_THAT(faults_after("gpu.yaml", "[1 TFLOP, 0.6]", "[1 TFLOP, 60]"),
+             Contains("is 60; it must"));
+  CHECK_THAT(faults_after("gpu.yaml", "[1 TFLOP, 0.6]", "[1 TFLOP]"), Contains("is not a point"));
+  CHECK_THAT(faults_after("gpu.yaml", "[1 TFLOP, 0.6]", "[1 GFLOP, 0.6]"),
+             Contains("gpus.gemm_efficiency.points: has two points of one size"));
+  CHECK_THAT(faults_after("gpu.yaml", "[[1 GFLOP, 0.2], [1 TFLOP, 0.6]]", "[]"),
+             Contains("has no points"));
+}
+
+TEST_CASE("a component that is missing or of another kind is said once", "[profile]") {
+  const std::string absent = faults_after("node.yaml", "gpu.yaml", "h100.yaml");
+  CHECK_THAT(absent, Contains("node.yaml:5: gpus.component: there is no file"));
+  CHECK(std::ranges::count(absent, '\n') == 1);
+  CHECK(faults_after("gpu.yaml", "kind: gpu", "kind: drive") ==
+        "gpu.yaml:1: kind: is 'drive'; gpu is expected here\n");
+  CHECK_THAT(faults_after("drive.yaml", "kind: drive\n", ""),
+             Contains("is missing; drive or file_system is expected here"));
+}
+
+TEST_CASE("a component is not a node", "[profile]") {
+  CHECK_THAT(faults_after("node.yaml", "kind: node", "kind: gpu"),
+             Contains("is 'gpu'; a profile to run on is of the kind node"));
+}
+
+TEST_CASE("a path needs its bandwidths, and a cache what follows it", "[profile]") {
+  CHECK_THAT(faults_after("drive.yaml", "read: {value: 6 GB/s, source: \"datasheet\"}\n", ""),
+             Contains("paths.nvme.read: is missing"));
+  CHECK_THAT(
+      faults_after("drive.yaml", "write_sustained: {value: 1 GB/s, source: \"a review\"}\n", ""),
+      Contains("paths.nvme.write_sustained: is missing"));
+  CHECK_THAT(faults_after("drive.yaml", "write_sustained: {value: 1", "write_sustained: {value: 5"),
+             Contains("is faster than write"));
+}
+
+TEST_CASE("several GPUs need a fabric", "[profile]") {
+  CHECK_THAT(faults_after("node.yaml", "fabric:\n", "network:\n  nodes: 2\n"),
+             Contains("has several GPUs and no fabric"));
+}
+
+TEST_CASE("a GPU stands behind one root port", "[profile]") {
+  CHECK_THAT(faults_after("node.yaml", "gpus: [0, 1]", "gpus: [0, 0]"),
+             Contains("is behind another root port already"));
+  CHECK_THAT(faults_after("node.yaml", "gpus: [0, 1]", "gpus: [0, 2]"),
+             Contains("must lie between 0 and 1"));
+}
+
+TEST_CASE("profiles are found by path or by name", "[profile]") {
+  const Folder folder;
+  CHECK(find_profile(folder.node(), ".") == folder.node());
+  const std::string dir = fs::path(folder.node()).parent_path().string();
+  CHECK(find_profile("node.yaml", dir) == folder.node());
+  CHECK(find_profile("h200_8gpu", dir) == TIDEGATE_SOURCE_DIR "/hw_profiles/h200_8gpu.yaml");
+  CHECK_THROWS_WITH(find_profile("h200_8gpus", dir),
+                    Contains("did you mean 'h200_8gpu'?") && Contains(" a100_8gpu"));
+  CHECK_THROWS_WITH(find_profile("nodes.yaml", dir), Contains("there is no profile"));
+}
