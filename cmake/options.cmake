@@ -31,6 +31,7 @@ target_compile_options(
             -Wnon-virtual-dtor
             -Woverloaded-virtual
             -Wno-missing-field-initializers
+            -Wno-restrict
             -ffp-contract=off>
             $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>
             $<$<AND:$<BOOL:${TIDEGATE_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>)
