@@ -1,6 +1,7 @@
 #include "sim/engine/flow_class.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -82,28 +83,34 @@ class Classifier {
   FlowTable table_;
   Lookup classes_, kinds_;
 
-  bool same_flow(const FlowClass& c, double pull, const Demand& d) const {
+  bool same_flow(const FlowClass& c, double pull, std::span<const Share> shares) const {
     if (quantised(c.pull) != quantised(pull)) return false;
-    return std::ranges::equal(table_.used(c), d.used(), [](const FlowShare& a, const Share& b) {
+    return std::ranges::equal(table_.used(c), shares, [](const FlowShare& a, const Share& b) {
       return a.use == use_of(b) && quantised(a.fraction) == quantised(b.fraction);
     });
   }
   std::uint32_t class_of(const Demand& d) {
     const double pull = d.weight * d.alone.value() / d.amount;
+    // The order in which a demand names its resources means nothing.
+    std::array<Share, Demand::most_shares> sorted = d.shares;
+    const std::span<const Share> shares(sorted.data(), d.share_count);
+    std::sort(sorted.begin(), sorted.begin() + d.share_count,
+              [](const Share& a, const Share& b) { return use_of(a) < use_of(b); });
     std::uint64_t hash = mixed(d.share_count, quantised(pull));
-    for (const Share& s : d.used()) hash = mixed(mixed(hash, use_of(s)), quantised(s.fraction));
+    for (const Share& s : shares) hash = mixed(mixed(hash, use_of(s)), quantised(s.fraction));
     const auto fresh = static_cast<std::uint32_t>(table_.classes.size());
     const std::uint32_t found = classes_.find(
-        hash, fresh, [&](std::uint32_t i) { return same_flow(table_.classes[i], pull, d); });
-    if (found == fresh) {
-      table_.classes.push_back(
-          {pull, static_cast<std::uint32_t>(table_.shares.size()), d.share_count});
-      for (const Share& s : d.used()) {
-        const double load = s.fraction * static_cast<double>(full_load);
-        table_.shares.push_back({s.fraction, std::llround(load), use_of(s)});
-      }
-    }
+        hash, fresh, [&](std::uint32_t i) { return same_flow(table_.classes[i], pull, shares); });
+    if (found == fresh) add_class(pull, shares);
     return found;
+  }
+  void add_class(double pull, std::span<const Share> shares) {
+    table_.classes.push_back({pull, static_cast<std::uint32_t>(table_.shares.size()),
+                              static_cast<std::uint32_t>(shares.size())});
+    for (const Share& s : shares) {
+      const double load = s.fraction * static_cast<double>(full_load);
+      table_.shares.push_back({s.fraction, std::llround(load), use_of(s)});
+    }
   }
   std::uint32_t kind_of(const Demand& d) {
     const FlowKind kind{class_of(d), to_ticks(d.latency)};
