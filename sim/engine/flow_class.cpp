@@ -21,6 +21,18 @@ std::uint32_t use_of(const Share& s) {
   return 2 * static_cast<std::uint32_t>(index(s.resource)) + s.side;
 }
 
+// By insertion: a handful at most.
+std::array<Share, Demand::most_shares> sorted_shares(const Demand& d) {
+  std::array<Share, Demand::most_shares> sorted = d.shares;
+  for (std::size_t i = 1; i < d.share_count; ++i) {
+    const Share share = sorted[i];
+    std::size_t to = i;
+    for (; to > 0 && use_of(share) < use_of(sorted[to - 1]); --to) sorted[to] = sorted[to - 1];
+    sorted[to] = share;
+  }
+  return sorted;
+}
+
 // Open addressing over indices of a table that the caller keeps; at most half full.
 class Lookup {
  public:
@@ -92,10 +104,8 @@ class Classifier {
   std::uint32_t class_of(const Demand& d) {
     const double pull = d.weight * d.alone.value() / d.amount;
     // The order in which a demand names its resources means nothing.
-    std::array<Share, Demand::most_shares> sorted = d.shares;
+    const std::array<Share, Demand::most_shares> sorted = sorted_shares(d);
     const std::span<const Share> shares(sorted.data(), d.share_count);
-    std::sort(sorted.begin(), sorted.begin() + d.share_count,
-              [](const Share& a, const Share& b) { return use_of(a) < use_of(b); });
     std::uint64_t hash = mixed(d.share_count, quantised(pull));
     for (const Share& s : shares) hash = mixed(mixed(hash, use_of(s)), quantised(s.fraction));
     const auto fresh = static_cast<std::uint32_t>(table_.classes.size());
