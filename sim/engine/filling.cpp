@@ -53,11 +53,9 @@ void Sharing::list_contended_of(std::uint64_t slots, std::size_t word) {
 }
 
 void Sharing::fill(Instant now) {
-  sum_pulls();
+  open_filling();
   double level = 0;
-  while (open_count_ > 0) {
-    const Tightest full = tightest();
-    if (contended_.empty()) return stop_all(now);
+  for (Tightest full = tightest(); !contended_.empty(); full = tightest()) {
     level = std::max(level, full.level);  // rounding must not lower it
     if (lowest_cap_ <= level) {
       stop_capped(level, now);
@@ -65,33 +63,26 @@ void Sharing::fill(Instant now) {
       stop_users({full.resource, level}, now);
     }
   }
+  stop_all(now);
 }
 
-void Sharing::sum_pulls() {
-  for (const std::uint32_t r : contended_) fill_[r] = {1, 0, 0, 0};
-  double highest_pull = 0;
-  open_count_ = 0;
-  for (std::size_t w = 0; w < words_; ++w) {
-    open_count_ += static_cast<std::size_t>(std::popcount(open_[w]));
-    each_bit(open_[w], w, [&](std::uint32_t slot) {
-      const Flow& flow = flows_[class_at_[slot]];
-      const double pull = flow.pull * flow.count;
-      highest_pull = std::max(highest_pull, flow.pull);
-      for (const FlowShare& share : flow.used()) {
-        Fill& f = fill_[share.use / 2];
-        f.pull_sum += pull * (share.fraction * cost_[share.use]);
-        ++f.open;
-      }
-    });
+// All users of a contended resource are open now, so that its sums over users are those over open ones.
+void Sharing::open_filling() {
+  lowest_cap_ = 1 / highest_pull_;
+  for (const std::uint32_t r : contended_) {
+    Pull& pull = pull_[r];
+    if (pull.age >= oldest_pull || pull.sum < pull.highest * cancellation) {
+      pull.sum = pull.highest = pull_sum(r, every_slot_);
+      pull.age = 0;
+    }
+    fill_[r] = {1, pull.sum, pull.sum, pull.classes};
   }
-  for (const std::uint32_t r : contended_) fill_[r].first_sum = fill_[r].pull_sum;
-  lowest_cap_ = 1 / highest_pull;
 }
 
-double Sharing::pull_sum_of_open(std::uint32_t resource) const {
+double Sharing::pull_sum(std::uint32_t resource, std::span<const std::uint64_t> among) const {
   double sum = 0;
   for (std::size_t w = 0; w < words_; ++w) {
-    each_bit(users_[resource * words_ + w] & open_[w], w, [&](std::uint32_t slot) {
+    each_bit(users_[resource * words_ + w] & among[w], w, [&](std::uint32_t slot) {
       const Flow& flow = flows_[class_at_[slot]];
       for (const FlowShare& share : flow.used()) {
         if (share.use / 2 != resource) continue;
@@ -111,7 +102,7 @@ Sharing::Tightest Sharing::tightest() {
     Fill& f = fill_[r];
     if (f.open == 0) continue;
     contended_[kept++] = r;
-    if (f.pull_sum < f.first_sum * cancellation) f.pull_sum = f.first_sum = pull_sum_of_open(r);
+    if (f.pull_sum < f.first_sum * cancellation) f.pull_sum = f.first_sum = pull_sum(r, open_);
     const double level = f.room / f.pull_sum;
     if (level < best.level) best = {r, level};
   }
@@ -136,7 +127,6 @@ void Sharing::stop_users(const Tightest& full, Instant now) {
   for (std::size_t w = 0; w < words_; ++w) {
     const std::uint64_t stopped = users_[full.resource * words_ + w] & open_[w];
     open_[w] &= ~stopped;
-    open_count_ -= static_cast<std::size_t>(std::popcount(stopped));
     each_bit(stopped, w, [&](std::uint32_t slot) {
       stop(slot, std::min(1.0, flows_[class_at_[slot]].pull * full.level), now);
     });
@@ -153,7 +143,6 @@ void Sharing::stop_capped(double level, Instant now) {
         return;
       }
       open_[w] &= ~(std::uint64_t{1} << slot % 64);
-      --open_count_;
       stop(slot, 1, now);
     });
   }
@@ -164,7 +153,6 @@ void Sharing::stop_all(Instant now) {
   for (std::size_t w = 0; w < words_; ++w) {
     each_bit(open_[w], w, [&](std::uint32_t slot) { run_at(flows_[class_at_[slot]], 1, now); });
   }
-  open_count_ = 0;
 }
 
 bool Sharing::is_tired(std::uint32_t resource) const {

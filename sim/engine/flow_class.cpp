@@ -1,6 +1,7 @@
 #include "sim/engine/flow_class.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -18,6 +19,18 @@ std::uint64_t mixed(std::uint64_t state, std::uint64_t v) {
 
 std::uint32_t use_of(const Share& s) {
   return 2 * static_cast<std::uint32_t>(index(s.resource)) + s.side;
+}
+
+// By insertion: a handful at most.
+std::array<Share, Demand::most_shares> sorted_shares(const Demand& d) {
+  std::array<Share, Demand::most_shares> sorted = d.shares;
+  for (std::size_t i = 1; i < d.share_count; ++i) {
+    const Share share = sorted[i];
+    std::size_t to = i;
+    for (; to > 0 && use_of(share) < use_of(sorted[to - 1]); --to) sorted[to] = sorted[to - 1];
+    sorted[to] = share;
+  }
+  return sorted;
 }
 
 // Open addressing over indices of a table that the caller keeps; at most half full.
@@ -82,28 +95,32 @@ class Classifier {
   FlowTable table_;
   Lookup classes_, kinds_;
 
-  bool same_flow(const FlowClass& c, double pull, const Demand& d) const {
+  bool same_flow(const FlowClass& c, double pull, std::span<const Share> shares) const {
     if (quantised(c.pull) != quantised(pull)) return false;
-    return std::ranges::equal(table_.used(c), d.used(), [](const FlowShare& a, const Share& b) {
+    return std::ranges::equal(table_.used(c), shares, [](const FlowShare& a, const Share& b) {
       return a.use == use_of(b) && quantised(a.fraction) == quantised(b.fraction);
     });
   }
   std::uint32_t class_of(const Demand& d) {
     const double pull = d.weight * d.alone.value() / d.amount;
+    // The order in which a demand names its resources means nothing.
+    const std::array<Share, Demand::most_shares> sorted = sorted_shares(d);
+    const std::span<const Share> shares(sorted.data(), d.share_count);
     std::uint64_t hash = mixed(d.share_count, quantised(pull));
-    for (const Share& s : d.used()) hash = mixed(mixed(hash, use_of(s)), quantised(s.fraction));
+    for (const Share& s : shares) hash = mixed(mixed(hash, use_of(s)), quantised(s.fraction));
     const auto fresh = static_cast<std::uint32_t>(table_.classes.size());
     const std::uint32_t found = classes_.find(
-        hash, fresh, [&](std::uint32_t i) { return same_flow(table_.classes[i], pull, d); });
-    if (found == fresh) {
-      table_.classes.push_back(
-          {pull, static_cast<std::uint32_t>(table_.shares.size()), d.share_count});
-      for (const Share& s : d.used()) {
-        const double load = s.fraction * static_cast<double>(full_load);
-        table_.shares.push_back({s.fraction, std::llround(load), use_of(s)});
-      }
-    }
+        hash, fresh, [&](std::uint32_t i) { return same_flow(table_.classes[i], pull, shares); });
+    if (found == fresh) add_class(pull, shares);
     return found;
+  }
+  void add_class(double pull, std::span<const Share> shares) {
+    table_.classes.push_back({pull, static_cast<std::uint32_t>(table_.shares.size()),
+                              static_cast<std::uint32_t>(shares.size())});
+    for (const Share& s : shares) {
+      const double load = s.fraction * static_cast<double>(full_load);
+      table_.shares.push_back({s.fraction, std::llround(load), use_of(s)});
+    }
   }
   std::uint32_t kind_of(const Demand& d) {
     const FlowKind kind{class_of(d), to_ticks(d.latency)};

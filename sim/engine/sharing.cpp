@@ -37,6 +37,7 @@ Sharing::Sharing(std::span<const Resource> resources, const FlowTable& table,
     to.shares = table.shares.data() + from.first_share;
     to.share_count = static_cast<std::uint8_t>(from.share_count);
     marks += most_flows[c];
+    highest_pull_ = std::max(highest_pull_, to.pull);
   }
   const std::size_t slots = std::min(flows_.size(), most_running);
   const std::size_t count = resources.size();
@@ -45,7 +46,8 @@ Sharing::Sharing(std::span<const Resource> resources, const FlowTable& table,
   touched_.reserve(slots * 2), open_.resize(words_), users_.resize(count * words_);
   load_.resize(2 * count), flows_on_.resize(2 * count), cost_.assign(2 * count, 1);
   is_changed_.resize(count), is_contended_.resize(count), is_listed_.resize(count);
-  fill_.resize(count), changed_.reserve(count), listed_.reserve(count), contended_.reserve(count);
+  pull_.resize(count), fill_.resize(count), every_slot_.assign(words_, ~std::uint64_t{0});
+  changed_.reserve(count), listed_.reserve(count), contended_.reserve(count);
   for (std::uint32_t r = 0; r < count; ++r) {
     const double full = resources[r].burst.value() * ticks_per_second;
     if (full > 0) bursts_.push_back({r, full, full, resources[r].recovery, 0, 0, never});
@@ -126,6 +128,11 @@ void Sharing::apply(Flow& flow, std::uint32_t flow_class) {
     load_[share.use] += more * share.load;
     flows_on_[share.use] = static_cast<std::uint32_t>(before + more);
     if (before == 0 || flows_on_[share.use] == 0) price_use(resource);
+    Pull& pull = pull_[resource];
+    pull.sum += static_cast<double>(more) * flow.pull * (share.fraction * cost_[share.use]);
+    pull.highest = std::max(pull.highest, pull.sum);
+    ++pull.age;
+    pull.classes += (flow.settled == 0 ? 1U : 0U) - (flow.count == 0 ? 1U : 0U);
     change(resource);
   }
   flow.settled = flow.count;
@@ -163,9 +170,13 @@ void Sharing::change(std::uint32_t resource) {
 void Sharing::price_use(std::uint32_t resource) {
   const Resource& r = resources_[resource];
   const bool is_mixed = flows_on_[2 * resource] > 0 && flows_on_[2 * resource + 1] > 0;
-  cost_[2 * resource] = is_mixed ? r.mixed_cost[0] : 1;
-  cost_[2 * resource + 1] =
+  const double first = is_mixed ? r.mixed_cost[0] : 1;
+  const double second =
       (is_mixed ? r.mixed_cost[1] : 1) * (is_tired(resource) ? r.tired_cost : 1);
+  if (first == cost_[2 * resource] && second == cost_[2 * resource + 1]) return;
+  cost_[2 * resource] = first;
+  cost_[2 * resource + 1] = second;
+  pull_[resource].age = oldest_pull;
 }
 
 // Lists the changed resources that limit somebody, before or after the change.

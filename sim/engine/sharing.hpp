@@ -66,6 +66,13 @@ class Sharing {
     bool touched = false;
     std::span<const FlowShare> used() const { return {shares, share_count}; }
   };
+  /// Over the classes that use a resource: sum of flows · pull · fraction · cost. Kept up by differences,
+  /// and summed afresh before their rounding can matter.
+  struct Pull {
+    double sum = 0, highest = 0;
+    std::uint32_t classes = 0, age = 0;
+  };
+  static constexpr std::uint32_t oldest_pull = 256;
   struct Fill {  ///< a contended resource while the level rises
     double room, pull_sum, first_sum;
     std::uint32_t open;  ///< classes that have not stopped
@@ -96,14 +103,16 @@ class Sharing {
   std::vector<double> cost_;
   std::vector<std::uint64_t> users_;  // bits of the slots that use the resource, `words_` each
   std::vector<std::uint8_t> is_changed_, is_contended_, is_listed_;
+  std::vector<Pull> pull_;
   std::vector<Fill> fill_;
   std::vector<Burst> bursts_;
   std::vector<std::uint32_t> changed_, listed_, contended_;
   std::size_t contended_count_ = 0;
 
   std::vector<std::uint64_t> open_;  // bits of the slots to be filled
-  std::size_t open_count_ = 0;
-  double lowest_cap_ = 0;
+  std::vector<std::uint64_t> every_slot_;
+  double highest_pull_ = 0;   // of all classes
+  double lowest_cap_ = 0;     // at most the lowest level at which an open class reaches speed 1
 
   void touch(Flow& flow, std::uint32_t flow_class);
   void apply(Flow& flow, std::uint32_t flow_class);
@@ -117,8 +126,8 @@ class Sharing {
   void gather();
   void list_contended_of(std::uint64_t slots, std::size_t word);
   void fill(Instant now);
-  void sum_pulls();
-  double pull_sum_of_open(std::uint32_t resource) const;
+  void open_filling();
+  double pull_sum(std::uint32_t resource, std::span<const std::uint64_t> among) const;
   Tightest tightest();
   void stop(std::uint32_t slot, double speed, Instant now);
   void stop_users(const Tightest& full, Instant now);

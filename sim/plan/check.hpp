@@ -8,12 +8,17 @@
 namespace tidegate {
 
 /// What a plan gets wrong, one sentence per fault, each naming the task; empty when it is sound:
+///   every reference is to something that exists (otherwise nothing else is looked at);
 ///   acyclic, with the order of lanes as edges;
 ///   every buffer is allocated once and freed once, and the free comes after the allocation by
-///   dependencies, not by luck;
+///   dependencies or the order of a lane, not by luck;
 ///   tokens are given back as often as they are taken, and no task takes more than exist;
 ///   no task holds two locks;
-///   every rank marks the same phases in every iteration.
+///   every rank marks the same phases in every iteration, if any.
+///
+/// O(tasks + dependencies), and for each buffer a search back from its free that stops at the first
+/// task of the allocating lane: a few steps in plans that policies make, at worst all tasks between the
+/// two.
 std::vector<std::string> faults(const Plan& plan);
 
 }  // namespace tidegate
