@@ -107,7 +107,9 @@ std::vector<Segment> critical_path(const Plan& plan, const Timeline& timeline,
   const Causes causes(plan, timeline, steady.from);
   Instant now = steady.to;
   TaskId task = steady.last.value_or(none);
-  while (now > steady.from && task != none) {
+  // A lawful timeline ends the walk by itself. Measured clocks that disagree could lead it in a
+  // circle.
+  for (std::size_t step = 0; now > steady.from && task != none && step < plan.size(); ++step) {
     const Instant start = timeline.start[index(task)];
     const Instant end = std::clamp(timeline.end[index(task)], steady.from, now);
     if (end < now) path.push_back({end, now, Blame::wait, {}, {}});

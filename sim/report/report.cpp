@@ -1,7 +1,6 @@
 #include "sim/report/report.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include <fmt/core.h>
 

@@ -95,3 +95,27 @@ TEST_CASE("tasks without duration do not lead the walk in a circle", "[critical 
   run.add({"z", a}, Delay{1_s}, demand(0, 1), 1, 2, {}, use);
   CHECK(tasks_of(run.finish(1, 1, {{"gpu"}})) == Names{"z", "wait"});
 }
+
+TEST_CASE("clocks that disagree do not lead the walk in a circle", "[critical path]") {
+  RunBuilder run;
+  const LaneId a = run.plan.lane("a", 0), b = run.plan.lane("b", 0);
+  const TokenId token = run.plan.tokens("token", 1);
+  // "after" is measured to end where its own predecessor began, and gives back what that one takes.
+  const TaskId before = run.add({"before", a}, Delay{1_s}, {}, 3, 4, {}, {acquire(token)});
+  run.add({"after", b}, Delay{2_s}, {}, 1, 3, {before}, {release(token)});
+  run.add({"last", a}, Delay{3_s}, {}, 4, 5, {before});
+  const Report report = run.finish(1, 1, {}).report();
+  CHECK(report.latency + report.wait == 5_s);
+}
+
+TEST_CASE("the chain of an iteration does not count what the iteration before it did",
+          "[critical path]") {
+  RunBuilder run;
+  const LaneId lane = run.plan.lane("cpu", 0);
+  const TaskId first = run.add({"first", lane}, Delay{5_s}, demand(0, 5), 0, 5);
+  run.plan.enter(1, Phase::other);
+  run.add({"second", lane}, Delay{2_s}, demand(0, 2), 5, 9, {first});  // twice its time alone
+  const Report report = run.finish(2, 1, {{"cpu"}}).report();
+  CHECK(report.iteration_time == 4_s);
+  CHECK(report.bound.chain == 2_s);
+}

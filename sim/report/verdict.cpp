@@ -1,0 +1,114 @@
+#include "sim/report/verdict.hpp"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "sim/report/kin.hpp"
+#include "sim/report/table.hpp"
+#include "sim/report/words.hpp"
+
+namespace tidegate {
+namespace {
+
+std::string owners_text(const std::vector<Report::Owner>& owners) {
+  std::vector<std::string> parts;
+  for (const auto& [name, bytes] : owners) parts.push_back(name + " " + bytes_text(bytes));
+  return join(parts, ", ");
+}
+
+// Owners that would make room if their bytes lived elsewhere; the smallest change comes first.
+std::string room_makers(const Report::Overflow& o) {
+  std::vector<std::string> names;
+  for (auto owner = o.owners.rbegin(); owner != o.owners.rend(); ++owner) {
+    const Bytes bytes(static_cast<double>(owner->bytes));
+    if (bytes >= o.needed - o.capacity) names.push_back(owner->name);
+  }
+  return join(names, " or ");
+}
+
+std::string overflow_text(const std::string& pools, const Report::Overflow& o, std::size_t width) {
+  const std::string what = fmt::format(
+      "{}: {} needed, room for {}. First too much is '{}' at {}, when {} are held:", pools,
+      to_text(o.needed), to_text(o.capacity), o.task, to_text(o.at), to_text(o.held));
+  std::string cure = fmt::format("{} too much.", to_text(o.needed - o.capacity));
+  const std::string makers = room_makers(o);
+  if (!makers.empty()) cure += " Enough alone, if it lived elsewhere: " + makers + ".";
+  return wrap(what, width) + "\n  " + wrap(owners_text(o.owners), width - 2, 2) + "\n  " +
+         wrap(cure, width - 2, 2) + "\n";
+}
+
+bool is_alike(const Report::Overflow& a, const Report::Overflow& b) {
+  return a.task == b.task && a.capacity == b.capacity && a.held == b.held && a.needed == b.needed &&
+         a.owners == b.owners;
+}
+
+std::string overflows_text(const std::vector<Report::Overflow>& overflows, std::size_t width) {
+  std::string text;
+  std::vector<bool> is_told(overflows.size(), false);
+  for (std::size_t i = 0; i < overflows.size(); ++i) {
+    if (is_told[i]) continue;
+    std::vector<std::string> pools;
+    for (std::size_t k = i; k < overflows.size(); ++k) {
+      if (!is_alike(overflows[i], overflows[k])) continue;
+      is_told[k] = true;
+      pools.push_back(overflows[k].pool);
+    }
+    text += overflow_text(join(pools, ", "), overflows[i], width);
+  }
+  return text.empty() ? "" : "Does not fit.\n" + text + "\n";
+}
+
+std::string speed_text(const Report& report) {
+  std::string text =
+      report.fits ? "Fits. An iteration takes " : "With enough memory, an iteration would take ";
+  text += to_text(report.iteration_time);
+  std::vector<std::string> rates;
+  if (report.tokens_per_second > 0)
+    rates.push_back(number_text(report.tokens_per_second) + " tokens/s");
+  if (report.model_rate_per_gpu.value() > 0)
+    rates.push_back(to_text(report.model_rate_per_gpu) + " per GPU");
+  return text + (rates.empty() ? "." : ": " + join(rates, ", ") + ".");
+}
+
+std::string binding_text(const Report& report) {
+  const std::vector<Kin> kin = kin_of(report.resources);
+  const Seconds most = kin.empty() ? Seconds(0) : kin.front().exposed;
+  const auto part = [&](Seconds time) {
+    return percent_text(share_of(time, report.iteration_time));
+  };
+  if (report.wait > std::max(most, report.latency)) {
+    return "Most exposed: waiting that no task explains, " + part(report.wait) + ".";
+  }
+  if (report.latency > most)
+    return "Most exposed: latencies and fixed delays, " + part(report.latency) + ".";
+  if (most == Seconds(0)) return "";
+  return fmt::format("Most exposed: {}, {} busy and {} exposed.", kin.front().name,
+                     percent_text(kin.front().busy_fraction), part(most));
+}
+
+std::string bound_text(const Report& report) {
+  const Report::Bound& bound = report.bound;
+  if (bound.time <= Seconds(0)) return "";
+  // The margin is for rounding: a perfect schedule's time and its bound differ in the last digits.
+  if (bound.time > 1.000001 * report.iteration_time) {
+    return fmt::format(
+        "Not steady: {} has {} of work per iteration and falls behind. Run more iterations.",
+        bound.limited_by, to_text(bound.time));
+  }
+  const bool is_chain = bound.limited_by == "dependences";
+  return fmt::format("No schedule of these tasks beats {} ({}).", to_text(bound.time),
+                     is_chain ? "longest chain of dependences" : "work of " + bound.limited_by);
+}
+
+}  // namespace
+
+std::string verdict_text(const Report& report, std::size_t width) {
+  std::string text = overflows_text(report.overflows, width);
+  for (const std::string& line : {speed_text(report), binding_text(report), bound_text(report)}) {
+    if (!line.empty()) text += wrap(line, width) + "\n";
+  }
+  return text;
+}
+
+}  // namespace tidegate
