@@ -108,4 +108,15 @@ void add_feed_forward(LayerBuilder& layer, const Stream& stream, std::int32_t or
 /// output.
 void add_activation(LayerBuilder& layer, std::int64_t elements, std::int32_t output);
 
+/// Bytes of the residual stream as this rank holds it.
+Bytes stream_bytes(const Rank& rank, const Stream& stream);
+
+/// Token, position and type tables with what follows them. `owns` is false for the decoder of an
+/// encoder-decoder, which shares the encoder's table.
+Layer make_embedding(const Rank& rank, const std::string& name, const Stream& stream, bool owns);
+/// The last norm of an encoder, which keeps its output for all decoder blocks.
+Layer make_encoder_end(const Rank& rank, const Stream& stream);
+/// Last norm, projection to the vocabulary and loss; or a pooler.
+Layer make_head(const Rank& rank, const Stream& stream);
+
 }  // namespace tidegate

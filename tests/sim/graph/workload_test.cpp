@@ -129,6 +129,10 @@ TEST_CASE("faults of a config.json are located", "[workload]") {
   CHECK_THAT(
       config_fault(llama_text("{", "{\"architectures\": [\"LlamaForSequenceClassification\"],")),
       Contains("architectures[0]: is 'LlamaForSequenceClassification', whose head"));
+  CHECK_THAT(config_fault(llama_text("{\"model_type\": \"llama\"",
+                                     "{\"model_type\": \"qwen2\", \"num_key_value_heads\": 2,"
+                                     "\"use_sliding_window\": true, \"max_window_layers\": 1")),
+             Contains("use_sliding_window: switches the window on for some blocks only"));
   CHECK_THAT(config_fault("[1]"), Contains("a map of keys is expected"));
   CHECK_THAT(
       config_fault("{\"model_type\": \"opt\", \"hidden_size\": 1024, \"ffn_dim\": 4096,"
