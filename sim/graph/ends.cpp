@@ -60,9 +60,7 @@ Layer make_embedding(const Rank& rank, const std::string& name, const Stream& st
   if (!owns) op.parameters.clear();
   const double identifiers = 8.0 * static_cast<double>(stream.tokens);  // int64
   layer.save(op, "token_ids", identifiers);
-  layer.communicate(op.forward_collectives,
-                    rank.is_sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-                    stream.tokens * n.hidden);
+  layer.communicate_leaving(op.forward_collectives, stream.tokens * n.hidden);
   if (rank.is_sharded) {
     layer.communicate(op.backward_collectives, CollectiveKind::all_gather,
                       stream.tokens * n.hidden);
@@ -136,6 +134,10 @@ Layer make_head(const Rank& rank, const Stream& stream) {
   if (n.has_final_norm) {
     Operator& norm = layer.add("final_norm");
     add_norm(layer, norm, {"final_norm", stream.rows, n.hidden, layer.storage(), 0});
+    if (rank.is_sharded) {
+      layer.communicate(norm.forward_collectives, CollectiveKind::all_gather,
+                        stream.tokens * n.hidden);
+    }
   }
   if (n.head == Head::pooler) {
     Operator& pooler = layer.add("pooler");
@@ -150,9 +152,7 @@ Layer make_head(const Rank& rank, const Stream& stream) {
     std::erase_if(op.parameters, [](const Parameter& p) { return p.name == "projection.weight"; });
   }
   if (!rank.kernels.fused_cross_entropy) layer.save(op, "projection_input", input.value());
-  layer.communicate(op.backward_collectives,
-                    rank.is_sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-                    stream.tokens * n.hidden);
+  layer.communicate_entering(op.backward_collectives, stream.tokens * n.hidden);
   const Bytes workspace = add_loss(layer, stream);
   if (!rank.kernels.fused_cross_entropy) return layer.finish(input, workspace);
   Layer head = layer.finish(input);

@@ -31,6 +31,22 @@ void check_heads(Config& config, const Network& n, Keys heads_keys, bool has_own
   }
 }
 
+std::string excess_of(const Network& n) {
+  const auto real = [](std::int64_t count) { return static_cast<double>(count); };
+  const double h = real(n.hidden), experts = real(std::max<std::int64_t>(n.experts, 1));
+  const double block = 4 * h * real(n.heads) * real(n.head_dim) + 3 * h * real(n.ffn) * experts;
+  const double blocks = real(n.layers) + real(n.encoder_layers);
+  const double total = 2 * blocks * block + 2 * h * (real(n.vocabulary) + real(n.max_positions));
+  if (blocks > 1e5) return fmt::format("has {:.0f} blocks; at most 100000 are supported", blocks);
+  if (blocks * experts > 1e6) {
+    return fmt::format("has {:.0f} experts in all blocks; at most 1000000 are supported",
+                       blocks * experts);
+  }
+  if (total > 1e15)
+    return fmt::format("has some {:.0e} parameters; at most 1e15 are supported", total);
+  return "";
+}
+
 namespace {
 
 struct FamilyReader {
@@ -91,6 +107,8 @@ Network read_hugging_face(const std::string& path) {
       network = family->read(config);
       network.name = family->name;
       read_head(map, network);
+      if (const std::string excess = excess_of(network); !excess.empty())
+        map.node().problem(excess);
       if (network.experts > 0 && network.experts_per_token > network.experts) {
         config.problem({"num_experts_per_tok"},
                        fmt::format("is {}, more than the {} experts there are",

@@ -16,6 +16,9 @@
 /// Sizes without which there is no network must be there.
 namespace tidegate {
 
+/// Sizes up to here can be multiplied by small numbers; excess_of() judges their products.
+constexpr std::int64_t largest_size = 1'000'000'000'000;
+
 using Keys = std::initializer_list<const char*>;
 
 /// A config.json under reading. JSON writes null for "the default"; of several keys for one size,
@@ -33,11 +36,11 @@ class Config {
   }
   std::int64_t size(Keys keys) {
     const auto node = find(keys);
-    return node ? node->count(1) : map_.at(*keys.begin()).count(1);
+    return node ? node->count(1, largest_size) : map_.at(*keys.begin()).count(1);
   }
   std::int64_t size_or(Keys keys, std::int64_t fallback, std::int64_t least = 1) {
     const auto node = find(keys);
-    return node ? node->count(least) : fallback;
+    return node ? node->count(least, largest_size) : fallback;
   }
   bool flag_or(const char* key, bool fallback) {
     const auto node = find({key});
@@ -60,6 +63,11 @@ class Config {
 
 /// The activation that the text at `key` names ("gelu_new", "silu", …).
 Activation activation_of(Config& config, const char* key, const char* fallback);
+
+/// Why a network is larger than this program counts exactly (10^5 blocks, 10^6 experts, 10^15
+/// parameters), or an
+/// empty text.
+std::string excess_of(const Network& network);
 
 /// Says when the heads do not divide the hidden size (unless each has a width of its own) or the
 /// key-value heads the heads. A size of 1 may stand for a value that was reported already, so only

@@ -57,6 +57,11 @@ class LayerBuilder {
   }
   /// Adds a tensor-parallel collective over `elements` numbers; nothing on a single rank.
   void communicate(std::vector<Collective>& list, CollectiveKind kind, std::int64_t elements) const;
+  /// What leaves a row-parallel product: its partial sums are added, over shards if there are any.
+  void communicate_leaving(std::vector<Collective>& list, std::int64_t elements) const;
+  /// Backward of what enters a column-parallel product: its gradients are added; of a sharded
+  /// stream the input is gathered anew first, since only the shard was kept.
+  void communicate_entering(std::vector<Collective>& list, std::int64_t elements) const;
   /// The finished layer; workspace is the largest output of a forward GEMM, or `workspace` if
   /// larger.
   Layer finish(Bytes input, Bytes workspace = Bytes());

@@ -38,15 +38,13 @@ void add_sublayer(LayerBuilder& layer, const Stream& stream, const std::string& 
   const auto norm = [&](std::int32_t storage) {
     Operator& op = layer.add(name + "_norm");
     add_norm(layer, op, {name + "_norm", stream.rows, n.hidden, storage, norm_order(n, index)});
-  };
-  if (!n.is_post_norm) {
-    norm(input);
-    // The column-parallel projection reads the stream whole.
+    // The column-parallel projection that follows reads the stream whole.
     if (layer.rank().is_sharded) {
-      layer.communicate(layer.last().forward_collectives, CollectiveKind::all_gather,
+      layer.communicate(op.forward_collectives, CollectiveKind::all_gather,
                         stream.tokens * n.hidden);
     }
-  }
+  };
+  if (!n.is_post_norm) norm(input);
   body();
   add_residual(layer, name + "_residual", stream);
   if (n.is_post_norm) norm(layer.storage());
