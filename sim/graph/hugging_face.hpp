@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -16,7 +17,7 @@
 /// Sizes without which there is no network must be there.
 namespace tidegate {
 
-/// Sizes up to here can be multiplied by small numbers; excess_of() judges their products.
+/// Larger sizes are read as this, which can be multiplied by small numbers; excess_of() refuses it.
 constexpr std::int64_t largest_size = 1'000'000'000'000;
 
 using Keys = std::initializer_list<const char*>;
@@ -36,11 +37,11 @@ class Config {
   }
   std::int64_t size(Keys keys) {
     const auto node = find(keys);
-    return node ? node->count(1, largest_size) : map_.at(*keys.begin()).count(1);
+    return std::min(node ? node->count(1) : map_.at(*keys.begin()).count(1), largest_size);
   }
   std::int64_t size_or(Keys keys, std::int64_t fallback, std::int64_t least = 1) {
     const auto node = find(keys);
-    return node ? node->count(least, largest_size) : fallback;
+    return std::min(node ? node->count(least) : fallback, largest_size);
   }
   bool flag_or(const char* key, bool fallback) {
     const auto node = find({key});

@@ -28,23 +28,23 @@ E choice_or(yaml::Map& map, const char* key, std::span<const std::string_view> w
   return static_cast<E>(map.choice_or(key, words, static_cast<std::size_t>(fallback)));
 }
 
-// Bounds keep products of two or three of these exact in 64 bits.
-std::int64_t bounded(yaml::Map& map, const char* key, std::int64_t fallback, std::int64_t least,
-                     std::int64_t most) {
-  const auto node = map.find(key);
-  return node ? node->count(least, most) : fallback;
+std::int64_t size(yaml::Map& map, const char* key) {
+  return std::min(map.count(key, 1), largest_size);
+}
+std::int64_t size_or(yaml::Map& map, const char* key, std::int64_t fallback, std::int64_t least) {
+  return std::min(map.count_or(key, fallback, least), largest_size);
 }
 
 void read_sizes(yaml::Map& map, Network& n) {
   n.family = choice_or(map, "family", families, Family::decoder);
-  n.layers = map.at("layers").count(1, largest_size);
-  n.hidden = map.at("hidden").count(1, largest_size);
-  n.heads = map.at("heads").count(1, largest_size);
-  n.vocabulary = map.at("vocabulary").count(1, largest_size);
-  n.kv_heads = bounded(map, "kv_heads", n.heads, 1, largest_size);
-  n.ffn = bounded(map, "ffn", 4 * n.hidden, 1, largest_size);
+  n.layers = size(map, "layers");
+  n.hidden = size(map, "hidden");
+  n.heads = size(map, "heads");
+  n.vocabulary = size(map, "vocabulary");
+  n.kv_heads = size_or(map, "kv_heads", n.heads, 1);
+  n.ffn = size_or(map, "ffn", 4 * n.hidden, 1);
   if (n.family == Family::encoder_decoder) {
-    n.encoder_layers = bounded(map, "encoder_layers", n.layers, 1, largest_size);
+    n.encoder_layers = size_or(map, "encoder_layers", n.layers, 1);
   }
   // A size of 1 may stand for one that was reported already.
   if (!map.has("head_dim") && n.hidden > 1 && n.hidden % n.heads != 0) {
@@ -53,8 +53,7 @@ void read_sizes(yaml::Map& map, Network& n) {
                     "head_dim",
                     n.heads, n.hidden));
   }
-  n.head_dim =
-      bounded(map, "head_dim", std::max<std::int64_t>(n.hidden / n.heads, 1), 1, largest_size);
+  n.head_dim = size_or(map, "head_dim", std::max<std::int64_t>(n.hidden / n.heads, 1), 1);
   if (n.heads > 1 && n.heads % n.kv_heads != 0) {
     map.at("kv_heads")
         .problem(fmt::format("is {}, which does not divide the {} heads; use a divisor", n.kv_heads,
@@ -64,8 +63,8 @@ void read_sizes(yaml::Map& map, Network& n) {
 
 void read_experts(yaml::Map& map, Network& n) {
   if (!map.has("experts")) return;
-  n.experts = map.at("experts").count(1, largest_size);
-  n.experts_per_token = map.at("experts_per_token").count(1, largest_size);
+  n.experts = size(map, "experts");
+  n.experts_per_token = size(map, "experts_per_token");
   if (n.experts_per_token > n.experts) {
     map.at("experts_per_token")
         .problem(fmt::format("is {}, more than the {} experts there are", n.experts_per_token,
@@ -76,14 +75,14 @@ void read_experts(yaml::Map& map, Network& n) {
 void read_positions(yaml::Map& map, Network& n) {
   n.positions = choice_or(map, "positions", positions, Positions::rotary);
   if (n.positions == Positions::learned) {
-    n.context = n.max_positions = map.at("max_positions").count(1, largest_size);
+    n.context = n.max_positions = size(map, "max_positions");
   }
   if (n.positions == Positions::relative_bias) {
-    n.relative_buckets = bounded(map, "relative_buckets", 32, 1, largest_size);
+    n.relative_buckets = size_or(map, "relative_buckets", 32, 1);
   }
   n.rotary_fraction = map.fraction_or("rotary_fraction", 1);
-  n.token_types = bounded(map, "token_types", 0, 0, largest_size);
-  n.sliding_window = bounded(map, "sliding_window", 0, 0, largest_size);
+  n.token_types = size_or(map, "token_types", 0, 0);
+  n.sliding_window = size_or(map, "sliding_window", 0, 0);
 }
 
 void read_biases(yaml::Map& map, Network& n) {
@@ -160,6 +159,13 @@ KernelOptions read_kernels(const yaml::Node& node) {
   k.hidden_dropout = map.fraction_or("hidden_dropout", k.hidden_dropout);
   k.fp32_norm = map.flag_or("fp32_norm", k.fp32_norm);
   return k;
+}
+
+// Bounds keep products of two or three of these exact in 64 bits.
+std::int64_t bounded(yaml::Map& map, const char* key, std::int64_t fallback, std::int64_t least,
+                     std::int64_t most) {
+  const auto node = map.find(key);
+  return node ? node->count(least, most) : fallback;
 }
 
 void read_batch(yaml::Map& map, Workload& w, bool is_explicit) {
