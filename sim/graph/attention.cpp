@@ -40,13 +40,7 @@ Operator& add_projections(LayerBuilder& layer, const AttentionPart& part) {
   add_projection_kernels(rank, op, part);
   layer.save(op, part.prefix + "qkv_input",
              rank.element * static_cast<double>(part.queries.rows * h));
-  if (rank.is_sharded) {
-    // Gathered anew in backward, since only the shard was kept.
-    layer.communicate(op.backward_collectives, CollectiveKind::all_gather, entering);
-    layer.communicate(op.backward_collectives, CollectiveKind::reduce_scatter, entering);
-  } else {
-    layer.communicate(op.backward_collectives, CollectiveKind::all_reduce, entering);
-  }
+  layer.communicate_entering(op.backward_collectives, entering);
   if (part.is_cross) {
     layer.communicate(op.backward_collectives, CollectiveKind::all_reduce, part.keys.tokens * h);
   }
@@ -167,9 +161,7 @@ void add_output_projection(LayerBuilder& layer, const AttentionPart& part) {
              {part.prefix + "o", rank.query_width(), n.hidden, n.has_output_bias, part.order});
   layer.save(op, "projection_input",
              rank.element * static_cast<double>(part.queries.tokens * rank.query_width()));
-  layer.communicate(op.forward_collectives,
-                    rank.is_sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-                    leaving);
+  layer.communicate_leaving(op.forward_collectives, leaving);
 }
 
 }  // namespace

@@ -80,16 +80,19 @@ std::vector<Kernel> derived_backward(const std::vector<Kernel>& forward) {
   return backward;
 }
 
+// Sums of a thousand such counts are exact.
+constexpr std::int64_t most_elements = 1'000'000'000'000'000;
+
 std::vector<Parameter> read_parameters(const yaml::Node& node) {
   std::vector<Parameter> parameters;
   if (node.is_scalar()) {
-    const std::int64_t elements = node.count(0);
+    const std::int64_t elements = node.count(0, most_elements);
     if (elements > 0) parameters.push_back({"weight", elements});
     return parameters;
   }
   for (const yaml::Node& item : node.items()) {
     yaml::Map map = item.map();
-    Parameter p{map.text("name"), map.count("elements", 1)};
+    Parameter p{map.text("name"), map.at("elements").count(1, most_elements)};
     p.is_small = map.flag_or("small", false);
     parameters.push_back(std::move(p));
   }
@@ -151,7 +154,7 @@ Graph read_edges(const std::vector<yaml::Node>& nodes, const std::vector<Layer>&
   std::vector<std::string> names;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     names.push_back(layers[i].name);
-    if (!index.emplace(layers[i].name, i).second) {
+    if (!index.emplace(layers[i].name, i).second && !layers[i].name.empty()) {
       nodes[i].problem(
           fmt::format("is a second layer named '{}'; names must differ", layers[i].name));
     }

@@ -20,12 +20,7 @@ void add_up(LayerBuilder& layer, const Stream& stream, std::int32_t order) {
     op.backward.push_back(elementwise(3 * rank.element, entering));
   }
   layer.save(op, "ffn_input", rank.element * static_cast<double>(stream.rows * n.hidden));
-  if (rank.is_sharded) {
-    layer.communicate(op.backward_collectives, CollectiveKind::all_gather, entering);
-    layer.communicate(op.backward_collectives, CollectiveKind::reduce_scatter, entering);
-  } else {
-    layer.communicate(op.backward_collectives, CollectiveKind::all_reduce, entering);
-  }
+  layer.communicate_entering(op.backward_collectives, entering);
 }
 
 // The down projection's weight gradient reads the activation's output: kept, or made again by one
@@ -50,9 +45,7 @@ void add_down(LayerBuilder& layer, const Stream& stream, std::int32_t order) {
   Operator& op = layer.add("ffn_down");
   add_linear(rank, op, stream.tokens, {"down", rank.ffn, n.hidden, n.has_ffn_bias, order});
   keep_activation_output(layer, op, elements, output);
-  layer.communicate(op.forward_collectives,
-                    rank.is_sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
-                    stream.tokens * n.hidden);
+  layer.communicate_leaving(op.forward_collectives, stream.tokens * n.hidden);
 }
 
 // Linear router in the stream's type, then softmax in fp32, choice of the experts and weights:
@@ -114,7 +107,7 @@ void add_experts(LayerBuilder& layer, const Stream& stream, std::int32_t order) 
   up.backward.push_back(elementwise(3 * rank.element, routed * n.hidden));
   add_expert_parameters(rank, up, order);
   layer.save(up, "expert_input", rows);
-  layer.communicate(up.backward_collectives, CollectiveKind::all_reduce, stream.tokens * n.hidden);
+  layer.communicate_entering(up.backward_collectives, stream.tokens * n.hidden);
   const std::int32_t output = layer.storage();
   add_activation(layer, routed * rank.ffn, output);
   Operator& down = layer.add("experts_down");
@@ -123,7 +116,7 @@ void add_experts(LayerBuilder& layer, const Stream& stream, std::int32_t order) 
   down.backward.push_back(elementwise(4 * rank.element, routed * n.hidden, 2));
   keep_activation_output(layer, down, routed * rank.ffn, output);
   layer.save(down, "expert_output", rows);
-  layer.communicate(down.forward_collectives, CollectiveKind::all_reduce, stream.tokens * n.hidden);
+  layer.communicate_leaving(down.forward_collectives, stream.tokens * n.hidden);
 }
 
 }  // namespace

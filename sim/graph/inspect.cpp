@@ -1,6 +1,7 @@
 #include "sim/graph/inspect.hpp"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include <fmt/core.h>
@@ -52,8 +53,11 @@ std::vector<Tensor> largest(std::vector<Tensor> tensors) {
 }
 std::vector<Tensor> largest_saved(const Layer& layer) {
   std::vector<Tensor> tensors;
+  std::set<std::int32_t> seen;
   for (const Operator& op : layer.operators) {
-    for (const SavedTensor& t : op.saved) tensors.push_back({t.name, t.bytes});
+    for (const SavedTensor& t : op.saved) {
+      if (seen.insert(t.identity).second) tensors.push_back({t.name, t.bytes});
+    }
   }
   return largest(std::move(tensors));
 }
@@ -108,8 +112,10 @@ std::string network_line(const Network& n) {
 }
 
 std::string batch_line(const Workload& w) {
-  std::string text = fmt::format("{} x {} tokens, {}, {} attention", w.micro_batch, w.sequence,
-                                 name_of(w.dtype), w.kernels.flash_attention ? "flash" : "unfused");
+  const bool is_flash =
+      w.kernels.flash_attention && w.network.positions != Positions::relative_bias;
+  std::string text = fmt::format("{} x {} tokens, {}", w.micro_batch, w.sequence, name_of(w.dtype));
+  if (w.explicit_layers.empty()) text += is_flash ? ", flash attention" : ", unfused attention";
   if (w.tensor_parallel > 1) {
     text += fmt::format(", one of {} tensor-parallel ranks{}", w.tensor_parallel,
                         w.sequence_parallel ? " with sequence parallelism" : "");

@@ -56,6 +56,18 @@ void LayerBuilder::communicate(std::vector<Collective>& list, CollectiveKind kin
   list.push_back({kind, bytes, static_cast<std::int32_t>(rank_.ranks)});
 }
 
+void LayerBuilder::communicate_leaving(std::vector<Collective>& list, std::int64_t elements) const {
+  const bool is_sharded = rank_.is_sharded;
+  communicate(list, is_sharded ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+              elements);
+}
+
+void LayerBuilder::communicate_entering(std::vector<Collective>& list,
+                                        std::int64_t elements) const {
+  if (rank_.is_sharded) communicate(list, CollectiveKind::all_gather, elements);
+  communicate_leaving(list, elements);
+}
+
 Layer LayerBuilder::finish(Bytes input, Bytes workspace) {
   layer_.input = input;
   layer_.workspace = workspace;
@@ -63,7 +75,8 @@ Layer LayerBuilder::finish(Bytes input, Bytes workspace) {
     for (const Kernel& kernel : op.forward) {
       const auto* gemm = std::get_if<Gemm>(&kernel);
       if (gemm == nullptr) continue;
-      const auto output = static_cast<double>(gemm->m * gemm->n * gemm->batch);
+      const double output =
+          static_cast<double>(gemm->m * gemm->n) * static_cast<double>(gemm->batch);
       layer_.workspace = std::max(layer_.workspace, Bytes(output * rank_.element));
     }
   }

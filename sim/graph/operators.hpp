@@ -57,6 +57,11 @@ class LayerBuilder {
   }
   /// Adds a tensor-parallel collective over `elements` numbers; nothing on a single rank.
   void communicate(std::vector<Collective>& list, CollectiveKind kind, std::int64_t elements) const;
+  /// What leaves a row-parallel product: its partial sums are added, over shards if there are any.
+  void communicate_leaving(std::vector<Collective>& list, std::int64_t elements) const;
+  /// Backward of what enters a column-parallel product: its gradients are added; of a sharded
+  /// stream the input is gathered anew first, since only the shard was kept.
+  void communicate_entering(std::vector<Collective>& list, std::int64_t elements) const;
   /// The finished layer; workspace is the largest output of a forward GEMM, or `workspace` if
   /// larger.
   Layer finish(Bytes input, Bytes workspace = Bytes());
@@ -107,5 +112,16 @@ void add_feed_forward(LayerBuilder& layer, const Stream& stream, std::int32_t or
 /// Activation of `elements` numbers, with a gate or without; `output` is the identity of its
 /// output.
 void add_activation(LayerBuilder& layer, std::int64_t elements, std::int32_t output);
+
+/// Bytes of the residual stream as this rank holds it.
+Bytes stream_bytes(const Rank& rank, const Stream& stream);
+
+/// Token, position and type tables with what follows them. `owns` is false for the decoder of an
+/// encoder-decoder, which shares the encoder's table.
+Layer make_embedding(const Rank& rank, const std::string& name, const Stream& stream, bool owns);
+/// The last norm of an encoder, which keeps its output for all decoder blocks.
+Layer make_encoder_end(const Rank& rank, const Stream& stream);
+/// Last norm, projection to the vocabulary and loss; or a pooler.
+Layer make_head(const Rank& rank, const Stream& stream);
 
 }  // namespace tidegate

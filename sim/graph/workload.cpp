@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "sim/graph/explicit_layers.hpp"
+#include "sim/graph/hugging_face.hpp"
 
 namespace tidegate {
 namespace {
@@ -27,16 +28,23 @@ E choice_or(yaml::Map& map, const char* key, std::span<const std::string_view> w
   return static_cast<E>(map.choice_or(key, words, static_cast<std::size_t>(fallback)));
 }
 
+std::int64_t size(yaml::Map& map, const char* key) {
+  return std::min(map.count(key, 1), largest_size);
+}
+std::int64_t size_or(yaml::Map& map, const char* key, std::int64_t fallback, std::int64_t least) {
+  return std::min(map.count_or(key, fallback, least), largest_size);
+}
+
 void read_sizes(yaml::Map& map, Network& n) {
   n.family = choice_or(map, "family", families, Family::decoder);
-  n.layers = map.count("layers", 1);
-  n.hidden = map.count("hidden", 1);
-  n.heads = map.count("heads", 1);
-  n.vocabulary = map.count("vocabulary", 1);
-  n.kv_heads = map.count_or("kv_heads", n.heads, 1);
-  n.ffn = map.count_or("ffn", 4 * n.hidden, 1);
+  n.layers = size(map, "layers");
+  n.hidden = size(map, "hidden");
+  n.heads = size(map, "heads");
+  n.vocabulary = size(map, "vocabulary");
+  n.kv_heads = size_or(map, "kv_heads", n.heads, 1);
+  n.ffn = size_or(map, "ffn", 4 * n.hidden, 1);
   if (n.family == Family::encoder_decoder) {
-    n.encoder_layers = map.count_or("encoder_layers", n.layers, 1);
+    n.encoder_layers = size_or(map, "encoder_layers", n.layers, 1);
   }
   // A size of 1 may stand for one that was reported already.
   if (!map.has("head_dim") && n.hidden > 1 && n.hidden % n.heads != 0) {
@@ -45,7 +53,7 @@ void read_sizes(yaml::Map& map, Network& n) {
                     "head_dim",
                     n.heads, n.hidden));
   }
-  n.head_dim = map.count_or("head_dim", std::max<std::int64_t>(n.hidden / n.heads, 1), 1);
+  n.head_dim = size_or(map, "head_dim", std::max<std::int64_t>(n.hidden / n.heads, 1), 1);
   if (n.heads > 1 && n.heads % n.kv_heads != 0) {
     map.at("kv_heads")
         .problem(fmt::format("is {}, which does not divide the {} heads; use a divisor", n.kv_heads,
@@ -55,8 +63,8 @@ void read_sizes(yaml::Map& map, Network& n) {
 
 void read_experts(yaml::Map& map, Network& n) {
   if (!map.has("experts")) return;
-  n.experts = map.count("experts", 1);
-  n.experts_per_token = map.count("experts_per_token", 1);
+  n.experts = size(map, "experts");
+  n.experts_per_token = size(map, "experts_per_token");
   if (n.experts_per_token > n.experts) {
     map.at("experts_per_token")
         .problem(fmt::format("is {}, more than the {} experts there are", n.experts_per_token,
@@ -67,14 +75,14 @@ void read_experts(yaml::Map& map, Network& n) {
 void read_positions(yaml::Map& map, Network& n) {
   n.positions = choice_or(map, "positions", positions, Positions::rotary);
   if (n.positions == Positions::learned) {
-    n.context = n.max_positions = map.count("max_positions", 1);
+    n.context = n.max_positions = size(map, "max_positions");
   }
   if (n.positions == Positions::relative_bias) {
-    n.relative_buckets = map.count_or("relative_buckets", 32, 1);
+    n.relative_buckets = size_or(map, "relative_buckets", 32, 1);
   }
   n.rotary_fraction = map.fraction_or("rotary_fraction", 1);
-  n.token_types = map.count_or("token_types", 0);
-  n.sliding_window = map.count_or("sliding_window", 0);
+  n.token_types = size_or(map, "token_types", 0, 0);
+  n.sliding_window = size_or(map, "sliding_window", 0, 0);
 }
 
 void read_biases(yaml::Map& map, Network& n) {
@@ -118,6 +126,7 @@ Network read_network(const yaml::Node& node) {
   read_positions(map, n);
   read_biases(map, n);
   read_variants(map, n);
+  if (const std::string excess = excess_of(n); !excess.empty()) node.problem(excess);
   return n;
 }
 
@@ -152,12 +161,21 @@ KernelOptions read_kernels(const yaml::Node& node) {
   return k;
 }
 
+// Bounds keep products of two or three of these exact in 64 bits.
+std::int64_t bounded(yaml::Map& map, const char* key, std::int64_t fallback, std::int64_t least,
+                     std::int64_t most) {
+  const auto node = map.find(key);
+  return node ? node->count(least, most) : fallback;
+}
+
 void read_batch(yaml::Map& map, Workload& w, bool is_explicit) {
-  w.sequence = is_explicit ? map.count_or("sequence", 1, 1) : map.count("sequence", 1);
-  w.decoder_sequence = map.count_or("decoder_sequence", 0);
-  w.micro_batch = map.count_or("micro_batch", 1, 1);
-  w.accumulation = map.count_or("accumulation", 1, 1);
-  w.tensor_parallel = map.count_or("tensor_parallel", 1, 1);
+  constexpr std::int64_t longest = 10'000'000, largest = 1'000'000;
+  if (!is_explicit && !map.has("sequence")) map.at("sequence");
+  w.sequence = bounded(map, "sequence", 1, 1, longest);
+  w.decoder_sequence = bounded(map, "decoder_sequence", 0, 0, longest);
+  w.micro_batch = bounded(map, "micro_batch", 1, 1, largest);
+  w.accumulation = bounded(map, "accumulation", 1, 1, largest);
+  w.tensor_parallel = bounded(map, "tensor_parallel", 1, 1, largest);
   w.sequence_parallel = map.flag_or("sequence_parallel", false);
   w.dtype = choice_or(map, "dtype", dtypes, DType::bf16);
   if (const auto kernels = map.find("kernels")) w.kernels = read_kernels(*kernels);
@@ -198,6 +216,15 @@ void check_split(yaml::Map& map, const Workload& w) {
 
 void check_sequence(yaml::Map& map, const Workload& w) {
   const Network& n = w.network;
+  const auto real = [](std::int64_t count) { return static_cast<double>(count); };
+  const double length = real(std::max(w.sequence, w.decoder_sequence));
+  const double tokens = real(w.micro_batch) * length;
+  const double width =
+      real(std::max({n.hidden, n.ffn, n.vocabulary})) * real(std::max<std::int64_t>(n.experts, 1));
+  if (tokens * std::max(width, length * real(n.heads)) > 1e18) {
+    map.at("sequence")
+        .problem("gives tensors of more than 1e18 elements; shorten it or micro_batch");
+  }
   if (n.positions == Positions::learned && w.sequence > n.context) {
     map.at("sequence")
         .problem(fmt::format("is {}, but the table of positions has {} rows; use at "

@@ -1,5 +1,3 @@
-#include <chrono>
-
 #include "tests/catch.hpp"
 #include "tests/sim/graph/networks.hpp"
 

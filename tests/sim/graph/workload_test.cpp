@@ -87,6 +87,17 @@ TEST_CASE("faults of a built-in network are located", "[workload]") {
              Contains("in.yaml:1:9: config: 'absent.json' is not a file"));
 }
 
+TEST_CASE("sizes beyond exact counting are refused, not built", "[workload]") {
+  CHECK_THAT(fault_of(replaced(shape, "layers: 4", "layers: 200000")),
+             Contains("network: has 200000 blocks; at most 100000 are supported"));
+  CHECK_THAT(fault_of(replaced(shape, "hidden: 64", "hidden: 4000000000000")),
+             Contains("parameters; at most 1e15 are supported"));
+  CHECK_THAT(fault_of(replaced(shape, "sequence: 16", "sequence: 10000000\nmicro_batch: 1000000")),
+             Contains("tensors of more than 1e18 elements"));
+  CHECK_THAT(config_fault(llama_text("layers\": 2", "layers\": 100000000000")),
+             Contains("has 100000000000 blocks"));
+}
+
 TEST_CASE("tensor parallelism that cuts unevenly is refused where it is written", "[workload]") {
   const auto with = [](const std::string& lines) { return fault_of(shape + lines); };
   CHECK_THAT(with("tensor_parallel: 8\n"),
@@ -129,6 +140,10 @@ TEST_CASE("faults of a config.json are located", "[workload]") {
   CHECK_THAT(
       config_fault(llama_text("{", "{\"architectures\": [\"LlamaForSequenceClassification\"],")),
       Contains("architectures[0]: is 'LlamaForSequenceClassification', whose head"));
+  CHECK_THAT(config_fault(llama_text("{\"model_type\": \"llama\"",
+                                     "{\"model_type\": \"qwen2\", \"num_key_value_heads\": 2,"
+                                     "\"use_sliding_window\": true, \"max_window_layers\": 1")),
+             Contains("use_sliding_window: switches the window on for some blocks only"));
   CHECK_THAT(config_fault("[1]"), Contains("a map of keys is expected"));
   CHECK_THAT(
       config_fault("{\"model_type\": \"opt\", \"hidden_size\": 1024, \"ffn_dim\": 4096,"
