@@ -24,32 +24,38 @@ void each_bit(std::uint64_t bits, std::size_t word, Visit&& visit) {
 // open_ gets the classes reached, contended_ the resources that may stop them.
 void Sharing::gather() {
   std::ranges::fill(open_, 0);
+  std::size_t listed = 0;
+  for (std::size_t i = 0; i < listed_count_; ++i) listed += is_contended_[listed_[i]];
+  unlisted_count_ = contended_count_ - listed;
+  for (std::size_t i = 0; i < listed_count_; ++i) {
+    for (std::size_t w = 0; w < words_; ++w) {
+      std::uint64_t fresh = users_[listed_[i] * words_ + w] & ~open_[w];
+      open_[w] |= fresh;
+      for (; fresh != 0 && unlisted_count_ > 0; fresh &= fresh - 1) {
+        list_contended_of(static_cast<std::uint32_t>(64 * w) +
+                          static_cast<std::uint32_t>(std::countr_zero(fresh)));
+      }
+    }
+  }
   contended_.clear();
-  for (std::size_t i = 0; i < listed_.size(); ++i) {
+  for (std::size_t i = 0; i < listed_count_; ++i) {
     const std::uint32_t r = listed_[i];
+    is_unlisted_[r] = is_contended_[r];
     if (is_contended_[r]) contended_.push_back(r);
   }
-  for (std::size_t i = 0; i < listed_.size(); ++i) {
-    for (std::size_t w = 0; w < words_; ++w) {
-      const std::uint64_t fresh = users_[listed_[i] * words_ + w] & ~open_[w];
-      open_[w] |= fresh;
-      if (contended_.size() < contended_count_) list_contended_of(fresh, w);
-    }
-  }
-  for (const std::uint32_t r : listed_) is_listed_[r] = 0;
-  listed_.clear();
+  listed_count_ = 0;
 }
 
-void Sharing::list_contended_of(std::uint64_t slots, std::size_t word) {
-  each_bit(slots, word, [this](std::uint32_t slot) {
-    for (const FlowShare& share : flows_[class_at_[slot]].used()) {
-      const std::uint32_t r = share.use / 2;
-      if (!is_contended_[r] || is_listed_[r]) continue;
-      is_listed_[r] = 1;
-      listed_.push_back(r);
-      contended_.push_back(r);
-    }
-  });
+// Without branches: whether a resource is new is a coin toss.
+void Sharing::list_contended_of(std::uint32_t slot) {
+  for (const FlowShare& share : flows_[class_at_[slot]].used()) {
+    const std::uint32_t r = share.use / 2;
+    const std::uint8_t is_new = is_unlisted_[r];
+    listed_[listed_count_] = r;
+    listed_count_ += is_new;
+    unlisted_count_ -= is_new;
+    is_unlisted_[r] = 0;
+  }
 }
 
 void Sharing::fill(Instant now) {
@@ -94,20 +100,34 @@ double Sharing::pull_sum(std::uint32_t resource, std::span<const std::uint64_t> 
 }
 
 // The resource that is full at the lowest level if all its open users go on; forgets resources
-// without open users.
+// without open users. Positive doubles are compared as integers, which needs no branches.
 Sharing::Tightest Sharing::tightest() {
-  Tightest best{0, std::numeric_limits<double>::infinity()};
+  constexpr auto infinity = std::bit_cast<std::int64_t>(std::numeric_limits<double>::infinity());
+  std::int64_t lowest = infinity;
+  std::uint32_t where = 0;
   std::size_t kept = 0;
   for (const std::uint32_t r : contended_) {
     Fill& f = fill_[r];
-    if (f.open == 0) continue;
-    contended_[kept++] = r;
-    if (f.pull_sum < f.first_sum * cancellation) f.pull_sum = f.first_sum = pull_sum(r, open_);
-    const double level = f.room / f.pull_sum;
-    if (level < best.level) best = {r, level};
+    const bool is_open = f.open > 0;
+    contended_[kept] = r;
+    kept += is_open;
+    if (is_open && f.pull_sum < f.first_sum * cancellation) f.pull_sum = f.first_sum = pull_sum(r, open_);
+    const auto level = std::bit_cast<std::int64_t>(std::max(f.room, 0.0) / f.pull_sum);
+    const bool is_lower = is_open && level < lowest;
+    lowest = is_lower ? level : lowest;
+    where = is_lower ? r : where;
   }
   contended_.resize(kept);
-  return best;
+  return {where, std::bit_cast<double>(lowest)};
+}
+
+void Sharing::run_at(Flow& flow, double speed, Instant now) {
+  if (speed == flow.speed && !flow.touched) return;
+  flow.served += flow.speed * static_cast<double>(now - flow.since);
+  flow.since = now;
+  flow.speed = speed;
+  flow.touched = false;
+  due_[flow.slot] = now + ticks_until(flow.marks[0].at - flow.served, speed);
 }
 
 void Sharing::stop(std::uint32_t slot, double speed, Instant now) {

@@ -117,10 +117,7 @@ class Classifier {
   void add_class(double pull, std::span<const Share> shares) {
     table_.classes.push_back({pull, static_cast<std::uint32_t>(table_.shares.size()),
                               static_cast<std::uint32_t>(shares.size())});
-    for (const Share& s : shares) {
-      const double load = s.fraction * static_cast<double>(full_load);
-      table_.shares.push_back({s.fraction, std::llround(load), use_of(s)});
-    }
+    for (const Share& s : shares) table_.shares.push_back({s.fraction, use_of(s)});
   }
   std::uint32_t kind_of(const Demand& d) {
     const FlowKind kind{class_of(d), to_ticks(d.latency)};

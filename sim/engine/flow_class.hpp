@@ -19,10 +19,13 @@ namespace tidegate {
 
 struct FlowShare {
   double fraction = 0;
-  std::int64_t load = 0;  ///< the fraction in units of 1 / full_load, so that sums never drift
   std::uint32_t use = 0;  ///< 2 · resource + side
 };
+/// A fraction in units of 1 / full_load: sums of such loads never drift.
 constexpr std::int64_t full_load = std::int64_t{1} << 44;
+inline std::int64_t load_of(const FlowShare& share) {
+  return static_cast<std::int64_t>(share.fraction * static_cast<double>(full_load) + 0.5);
+}
 
 struct FlowClass {
   double pull = 1;

@@ -7,17 +7,6 @@
 namespace tidegate {
 namespace {
 
-// Whole ticks until `left` ticks of service are received at `speed`.
-Instant ticks_until(double left, double speed) {
-  constexpr double rounding = 1.0 / 64;
-  constexpr double longest = 4e18;
-  const double ticks = left / speed - rounding;
-  if (!(ticks > 0)) return 0;
-  if (ticks > longest) return static_cast<Instant>(longest);
-  const auto whole = static_cast<Instant>(ticks);
-  return whole + (static_cast<double>(whole) < ticks ? 1 : 0);
-}
-
 // Loads are rounded to 1 / full_load each; this much over is the rounding of many that just fit.
 constexpr double just_full = static_cast<double>(full_load) + 64;
 
@@ -45,9 +34,9 @@ Sharing::Sharing(std::span<const Resource> resources, const FlowTable& table,
   due_.resize(slots), class_at_.resize(slots), hits_.reserve(slots), free_slots_.reserve(slots);
   touched_.reserve(slots * 2), open_.resize(words_), users_.resize(count * words_);
   load_.resize(2 * count), flows_on_.resize(2 * count), cost_.assign(2 * count, 1);
-  is_changed_.resize(count), is_contended_.resize(count), is_listed_.resize(count);
+  is_changed_.resize(count), is_contended_.resize(count), is_unlisted_.resize(count);
   pull_.resize(count), fill_.resize(count), every_slot_.assign(words_, ~std::uint64_t{0});
-  changed_.reserve(count), listed_.reserve(count), contended_.reserve(count);
+  changed_.reserve(count), listed_.resize(count + 1), contended_.reserve(count);
   for (std::uint32_t r = 0; r < count; ++r) {
     const double full = resources[r].burst.value() * ticks_per_second;
     if (full > 0) bursts_.push_back({r, full, full, resources[r].recovery, 0, 0, never});
@@ -103,7 +92,7 @@ void Sharing::settle(Instant now) {
   for (const std::uint32_t c : touched_) apply(flows_[c], c);
   drain(now);
   if (!changed_.empty()) recheck();
-  if (!listed_.empty()) {
+  if (listed_count_ > 0) {
     gather();
     fill(now);
   }
@@ -125,7 +114,7 @@ void Sharing::apply(Flow& flow, std::uint32_t flow_class) {
   for (const FlowShare& share : flow.used()) {
     const std::uint32_t resource = share.use / 2;
     const std::uint32_t before = flows_on_[share.use];
-    load_[share.use] += more * share.load;
+    load_[share.use] += more * load_of(share);
     flows_on_[share.use] = static_cast<std::uint32_t>(before + more);
     if (before == 0 || flows_on_[share.use] == 0) price_use(resource);
     Pull& pull = pull_[resource];
@@ -189,19 +178,10 @@ void Sharing::recheck() {
     if (!was && !is) continue;
     is_contended_[r] = is;
     contended_count_ = contended_count_ + (is ? 1 : 0) - (was ? 1 : 0);
-    is_listed_[r] = 1;
-    listed_.push_back(r);
+    is_unlisted_[r] = 0;
+    listed_[listed_count_++] = r;
   }
   changed_.clear();
-}
-
-void Sharing::run_at(Flow& flow, double speed, Instant now) {
-  if (speed == flow.speed && !flow.touched) return;
-  flow.served += flow.speed * static_cast<double>(now - flow.since);
-  flow.since = now;
-  flow.speed = speed;
-  flow.touched = false;
-  due_[flow.slot] = now + ticks_until(flow.marks[0].at - flow.served, speed);
 }
 
 }  // namespace tidegate

@@ -31,6 +31,17 @@ namespace tidegate {
 
 constexpr Instant never = std::numeric_limits<Instant>::max();
 
+/// Whole ticks until `left` ticks of service are received at `speed`.
+inline Instant ticks_until(double left, double speed) {
+  constexpr double rounding = 1.0 / 64;
+  constexpr double longest = 4e18;
+  const double ticks = left / speed - rounding;
+  if (!(ticks > 0)) return 0;
+  if (ticks > longest) return static_cast<Instant>(longest);
+  const auto whole = static_cast<Instant>(ticks);
+  return whole + (static_cast<double>(whole) < ticks ? 1 : 0);
+}
+
 class Sharing {
  public:
   /// most_flows: by class, the most flows at the same time; most_running: the same over all classes.
@@ -54,7 +65,7 @@ class Sharing {
     std::uint32_t task;
     bool operator<(const Mark& other) const { return at < other.at; }
   };
-  struct Flow {  ///< a class and its flows in progress
+  struct alignas(64) Flow {  ///< a class and its flows in progress
     double pull = 1;
     double served = 0, speed = 0;  ///< clock at `since`, and its pace
     Instant since = 0;
@@ -102,12 +113,15 @@ class Sharing {
   std::vector<std::uint32_t> flows_on_;
   std::vector<double> cost_;
   std::vector<std::uint64_t> users_;  // bits of the slots that use the resource, `words_` each
-  std::vector<std::uint8_t> is_changed_, is_contended_, is_listed_;
+  std::vector<std::uint8_t> is_changed_, is_contended_;
+  std::vector<std::uint8_t> is_unlisted_;  // contended, and not in listed_
   std::vector<Pull> pull_;
   std::vector<Fill> fill_;
   std::vector<Burst> bursts_;
-  std::vector<std::uint32_t> changed_, listed_, contended_;
-  std::size_t contended_count_ = 0;
+  std::vector<std::uint32_t> changed_;
+  std::vector<std::uint32_t> listed_;     // from which a change spreads; one place to spare
+  std::vector<std::uint32_t> contended_;  // those of them that may stop a class
+  std::size_t listed_count_ = 0, contended_count_ = 0, unlisted_count_ = 0;
 
   std::vector<std::uint64_t> open_;  // bits of the slots to be filled
   std::vector<std::uint64_t> every_slot_;
@@ -124,7 +138,7 @@ class Sharing {
   void run_at(Flow& flow, double speed, Instant now);
 
   void gather();
-  void list_contended_of(std::uint64_t slots, std::size_t word);
+  void list_contended_of(std::uint32_t slot);
   void fill(Instant now);
   void open_filling();
   double pull_sum(std::uint32_t resource, std::span<const std::uint64_t> among) const;

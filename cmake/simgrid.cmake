@@ -1,0 +1,12 @@
+# SimGrid cross-checks the engine and anchors its speed; the product never links it.
+find_path(SIMGRID_INCLUDE simgrid/s4u.hpp)
+find_library(SIMGRID_LIBRARY simgrid)
+if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY)
+  if(NOT TARGET simgrid::simgrid)
+    add_library(simgrid::simgrid INTERFACE IMPORTED)
+    target_include_directories(simgrid::simgrid SYSTEM INTERFACE ${SIMGRID_INCLUDE})
+    target_link_libraries(simgrid::simgrid INTERFACE ${SIMGRID_LIBRARY})
+  endif()
+else()
+  message(STATUS "SimGrid not found: no cross-check of the engine, no SimGrid rows in bench")
+endif()
