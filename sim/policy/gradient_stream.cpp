@@ -4,7 +4,7 @@ namespace tidegate {
 
 std::int64_t shard_of(const Step& step, const Bucket& bucket) {
   std::int64_t elements = 0;
-  for (const std::int64_t tensor : bucket.tensors) elements += step.shard(tensor);
+  for (const Bucket::Tensor& t : bucket.tensors) elements += step.shard(t.elements);
   return elements;
 }
 
