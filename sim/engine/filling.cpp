@@ -65,8 +65,8 @@ void Sharing::fill(Instant now) {
     level = std::max(level, full.level);  // rounding must not lower it
     if (lowest_cap_ <= level) {
       stop_capped(level, now);
-    } else {
-      stop_users({full.resource, level}, now);
+    } else if (!stop_users({full.resource, level}, now)) {
+      return;
     }
   }
   stop_all(now);
@@ -104,7 +104,7 @@ double Sharing::pull_sum(std::uint32_t resource, std::span<const std::uint64_t> 
 Sharing::Tightest Sharing::tightest() {
   constexpr auto infinity = std::bit_cast<std::int64_t>(std::numeric_limits<double>::infinity());
   std::int64_t lowest = infinity;
-  std::uint32_t where = 0;
+  std::int64_t where = 0;
   std::size_t kept = 0;
   for (const std::uint32_t r : contended_) {
     Fill& f = fill_[r];
@@ -113,12 +113,12 @@ Sharing::Tightest Sharing::tightest() {
     kept += is_open;
     if (is_open && f.pull_sum < f.first_sum * cancellation) f.pull_sum = f.first_sum = pull_sum(r, open_);
     const auto level = std::bit_cast<std::int64_t>(std::max(f.room, 0.0) / f.pull_sum);
-    const bool is_lower = is_open && level < lowest;
-    lowest = is_lower ? level : lowest;
-    where = is_lower ? r : where;
+    const std::int64_t is_lower = -static_cast<std::int64_t>((level < lowest) & is_open);
+    lowest ^= (lowest ^ level) & is_lower;
+    where ^= (where ^ r) & is_lower;
   }
   contended_.resize(kept);
-  return {where, std::bit_cast<double>(lowest)};
+  return {static_cast<std::uint32_t>(where), std::bit_cast<double>(lowest)};
 }
 
 void Sharing::run_at(Flow& flow, double speed, Instant now) {
@@ -130,8 +130,8 @@ void Sharing::run_at(Flow& flow, double speed, Instant now) {
   due_[flow.slot] = now + ticks_until(flow.marks[0].at - flow.served, speed);
 }
 
-void Sharing::stop(std::uint32_t slot, double speed, Instant now) {
-  Flow& flow = flows_[class_at_[slot]];
+// Takes a class that stops out of what the others share.
+inline void Sharing::take(const Flow& flow, double speed) {
   const double taken = speed * flow.count, pull = flow.pull * flow.count;
   for (const FlowShare& share : flow.used()) {
     Fill& f = fill_[share.use / 2];
@@ -140,30 +140,38 @@ void Sharing::stop(std::uint32_t slot, double speed, Instant now) {
     f.pull_sum -= pull * fraction;
     --f.open;
   }
-  run_at(flow, speed, now);
 }
 
-void Sharing::stop_users(const Tightest& full, Instant now) {
+// Returns whether classes are left open; if none are, nobody needs to know what they took.
+bool Sharing::stop_users(const Tightest& full, Instant now) {
+  const std::uint64_t* const users = &users_[full.resource * words_];
+  std::uint64_t left = 0;
+  for (std::size_t w = 0; w < words_; ++w) left |= open_[w] & ~users[w];
   for (std::size_t w = 0; w < words_; ++w) {
-    const std::uint64_t stopped = users_[full.resource * words_ + w] & open_[w];
+    const std::uint64_t stopped = users[w] & open_[w];
     open_[w] &= ~stopped;
     each_bit(stopped, w, [&](std::uint32_t slot) {
-      stop(slot, std::min(1.0, flows_[class_at_[slot]].pull * full.level), now);
+      Flow& flow = flows_[class_at_[slot]];
+      const double speed = std::min(1.0, flow.pull * full.level);
+      if (left != 0) take(flow, speed);
+      run_at(flow, speed, now);
     });
   }
+  return left != 0;
 }
 
 void Sharing::stop_capped(double level, Instant now) {
   double highest_pull = 0;
   for (std::size_t w = 0; w < words_; ++w) {
     each_bit(open_[w], w, [&](std::uint32_t slot) {
-      const double pull = flows_[class_at_[slot]].pull;
-      if (1 / pull > level) {
-        highest_pull = std::max(highest_pull, pull);
+      Flow& flow = flows_[class_at_[slot]];
+      if (1 / flow.pull > level) {
+        highest_pull = std::max(highest_pull, flow.pull);
         return;
       }
       open_[w] &= ~(std::uint64_t{1} << slot % 64);
-      stop(slot, 1, now);
+      take(flow, 1);
+      run_at(flow, 1, now);
     });
   }
   lowest_cap_ = 1 / highest_pull;

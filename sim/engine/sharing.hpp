@@ -143,8 +143,8 @@ class Sharing {
   void open_filling();
   double pull_sum(std::uint32_t resource, std::span<const std::uint64_t> among) const;
   Tightest tightest();
-  void stop(std::uint32_t slot, double speed, Instant now);
-  void stop_users(const Tightest& full, Instant now);
+  void take(const Flow& flow, double speed);
+  bool stop_users(const Tightest& full, Instant now);
   void stop_capped(double level, Instant now);
   void stop_all(Instant now);
 
