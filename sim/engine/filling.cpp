@@ -74,7 +74,7 @@ void Sharing::open_filling() {
       pull.sum = pull.highest = pull_sum(r, every_slot_);
       pull.age = 0;
     }
-    fill_[r] = {1, pull.sum, pull.sum, pull.sum, pull.classes};
+    fill_[r] = {1, pull.sum, pull.sum, pull.sum};
   }
 }
 
@@ -90,6 +90,13 @@ double Sharing::pull_sum(std::uint32_t resource, std::span<const std::uint64_t> 
   return sum;
 }
 
+bool Sharing::has_open(std::uint32_t resource) const {
+  const std::uint64_t* const users = &users_[resource * words_];
+  std::size_t w = 0;
+  while (w < words_ && (users[w] & open_[w]) == 0) ++w;
+  return w < words_;
+}
+
 // The resource that is full at the lowest level if all its open users go on; forgets resources
 // without open users. Those that stopped since the last call did so at `level`. Positive doubles are compared as integers, which needs no branches.
 Sharing::Tightest Sharing::tightest(double level) {
@@ -99,7 +106,7 @@ Sharing::Tightest Sharing::tightest(double level) {
   std::size_t kept = 0;
   for (const std::uint32_t r : contended_) {
     Fill& f = fill_[r];
-    const bool is_open = f.open > 0;
+    const bool is_open = has_open(r);
     contended_[kept] = r;
     kept += is_open;
     f.room -= level * (f.last_sum - f.pull_sum);
@@ -125,11 +132,7 @@ void Sharing::run_at(Flow& flow, double speed, Instant now) {
 
 // Takes a class that stops out of those that go on; tightest() takes its part out of the room.
 inline void Sharing::leave(const Flow& flow) {
-  for (const Term& term : terms(flow)) {
-    Fill& f = fill_[term.resource];
-    f.pull_sum -= term.pull;
-    --f.open;
-  }
+  for (const Term& term : terms(flow)) fill_[term.resource].pull_sum -= term.pull;
 }
 
 // The same for a class that stops below the level, at speed 1.

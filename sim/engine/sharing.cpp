@@ -120,7 +120,6 @@ void Sharing::apply(Flow& flow, std::uint32_t flow_class) {
   if (flow.count == flow.settled) return;
   const std::int64_t more = std::int64_t{flow.count} - std::int64_t{flow.settled};
   if (flow.settled == 0) take_slot(flow, flow_class);
-  const std::uint32_t settled = flow.settled;
   flow.settled = flow.count;
   for (std::uint32_t i = flow.first_share; i < flow.first_share + flow.share_count; ++i) {
     const FlowShare& share = shares_[i];
@@ -130,7 +129,6 @@ void Sharing::apply(Flow& flow, std::uint32_t flow_class) {
     flows_on_[share.use] = static_cast<std::uint32_t>(before + more);
     if (before == 0 || flows_on_[share.use] == 0) price_use(resource);
     set_term(i, flow);
-    pull_[resource].classes += (settled == 0 ? 1U : 0U) - (flow.count == 0 ? 1U : 0U);
     change(resource);
   }
   if (flow.count == 0) give_slot(flow);

@@ -94,7 +94,7 @@ class Sharing {
   /// before their rounding can matter.
   struct Pull {
     double sum = 0, highest = 0;
-    std::uint32_t classes = 0, age = 0;
+    std::uint32_t age = 0;
   };
   static constexpr std::uint32_t oldest_pull = 256;
   /// A contended resource while the level rises: what is left of it when those that stopped before the
@@ -102,7 +102,6 @@ class Sharing {
   struct Fill {
     double room, pull_sum;
     double last_sum, first_sum;  ///< pull_sum at the last call of tightest(), and when summed afresh
-    std::uint32_t open;          ///< classes that have not stopped
   };
   struct Burst {  ///< of a resource that tires; `left` and `full` in ticks of full-rate work
     std::uint32_t resource;
@@ -163,6 +162,7 @@ class Sharing {
   void fill(Instant now);
   void open_filling();
   double pull_sum(std::uint32_t resource, std::span<const std::uint64_t> among) const;
+  bool has_open(std::uint32_t resource) const;
   Tightest tightest(double level);
   void leave(const Flow& flow);
   void leave_at_full_speed(const Flow& flow);
