@@ -11,6 +11,13 @@ namespace {
 // (DeepSpeed stage 3, max_param_reduce_events).
 constexpr std::size_t buckets_in_flight = 2;
 
+// Memory traffic of the kernels around a reduction, bytes per element of the bucket: gradients are
+// copied into the bucket, scaled, and flattened (4 B each: read and write 16 bits); then each rank
+// copies its slice (4 B) and takes its norm in double precision (cast 2 + 8 B, norm 8 B).
+// assumed: counted from the sequence of kernels in DeepSpeed's stage 3, not measured.
+constexpr double traffic_before = 12;
+constexpr double traffic_after = 22;
+
 // Tensors of a layer by operator, with their places in the order of registration; `before` counts the
 // tensors of earlier layers and is moved on.
 std::vector<std::vector<Bucket::Tensor>> tensors_of(const Layer& layer, std::size_t& before) {
@@ -37,6 +44,10 @@ class Walker final : public GradientSink {
       : step_(setting), policy_(policy), gatherer_(step_, *policy.parameters) {
     step_.gatherer = &gatherer_;
     step_.gradients = this;
+    flat_owner_ = step_.plan().owner("flat bucket");
+    for (std::uint16_t r = 0; r < setting.ranks; ++r) {
+      gradient_lanes_.push_back(step_.plan().lane("rank" + std::to_string(r) + ".gradients", r));
+    }
     std::size_t before = 0;
     for (std::size_t l = 0; l < setting.graph.layers.size(); ++l) {
       tensors_.push_back(tensors_of(setting.graph.layers[l], before));
@@ -124,26 +135,56 @@ class Walker final : public GradientSink {
     if (bucket_.elements == 0) return;
     // ZeRO 0 and 1 accumulate locally and reduce once, at the boundary.
     if (bucket_.is_boundary || zero().stage >= 2) {
-      std::vector<TaskId> after = produced_by_;
-      for (std::uint16_t r = 0; r < step_.ranks(); ++r) {
-        if (step_.rank(r).gradient) after.push_back(*step_.rank(r).gradient);
-      }
+      const std::vector<TaskId> after = fill_bucket();
       const Bytes bytes(static_cast<double>(bucket_.elements) * element_bytes());
       const bool scatters = zero().stage > 0 && zero().reduce_scatter;
       const auto kind = scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
+      // The bucket's tensors are flattened into a buffer of their own, which lives until the slices
+      // have left it (DeepSpeed stage 3, all-reduce of the flat bucket).
+      std::vector<BufferId> flat;
+      std::vector<Effect> effects;
+      for (std::uint16_t r = 0; r < step_.ranks() && step_.setting().world > 1; ++r) {
+        flat.push_back(step_.plan().buffer(step_.gpu_pool(r), flat_owner_, bytes));
+        effects.push_back(allocate(flat.back()));
+      }
       const TaskId reduced = step_.add("reduce bucket", step_.collectives(), 0, bucket_.number,
-                                       step_.collective(kind, bytes), after);
-      for (std::uint16_t r = 0; r < step_.ranks(); ++r) hand_over(reduced, r);
+                                       step_.collective(kind, bytes), after, effects);
+      for (std::uint16_t r = 0; r < step_.ranks(); ++r) hand_over(reduced, r, flat);
     }
     bucket_.tensors.clear();
     bucket_.elements = 0;
     ++bucket_.number;
   }
 
-  void hand_over(TaskId reduced, std::uint16_t r) {
+  // The kernels that fill the bucket on every rank, in the gradient stream.
+  std::vector<TaskId> fill_bucket() {
+    std::vector<TaskId> filled;
+    for (std::uint16_t r = 0; r < step_.ranks(); ++r) {
+      std::vector<TaskId> after = {produced_by_[r]};
+      if (step_.rank(r).gradient) after.push_back(*step_.rank(r).gradient);
+      filled.push_back(step_.add("fill bucket", gradient_lanes_[r], r, bucket_.number,
+                                 bucket_kernels(r, traffic_before), after));
+    }
+    return filled;
+  }
+
+  Work bucket_kernels(std::uint16_t r, double bytes_per_element) const {
+    if (step_.setting().world == 1) return Delay{};
+    constexpr std::int32_t launches = 3;
+    return Compute{r, {Elementwise{Bytes(bytes_per_element * static_cast<double>(bucket_.elements)), launches}}};
+  }
+
+  void hand_over(TaskId reduced, std::uint16_t r, const std::vector<BufferId>& flat) {
     Rank& rank = step_.rank(r);
     rank.gradient = reduced;
     policy_.optimizer->gradients(step_, r, bucket_, reduced);
+    if (!flat.empty()) {
+      const TaskId last[] = {*rank.gradient};
+      const Effect release[] = {free(flat[r])};
+      const auto world = static_cast<double>(step_.setting().world);
+      rank.gradient = step_.add("norm of slice", gradient_lanes_[r], r, bucket_.number,
+                                bucket_kernels(r, traffic_after / world), last, release);
+    }
     rank.reduced_buckets.push_back(*rank.gradient);
     if (rank.reduced_buckets.size() <= buckets_in_flight) return;
     rank.compute.also(rank.reduced_buckets.front());
@@ -171,6 +212,8 @@ class Walker final : public GradientSink {
   std::vector<TaskId> produced_by_;  // by rank: kernels of the bucket's last tensor
   std::vector<Visit> visits_;                       // of one micro-step: forward, then backward
   std::int64_t total_ = 0, persistent_ = 0;
+  OwnerId flat_owner_{};
+  std::vector<LaneId> gradient_lanes_;  // by rank: kernels around reductions
 };
 
 }  // namespace

@@ -87,13 +87,13 @@ TaskId Step::on_gpu(const char* name, std::uint16_t rank, std::int32_t item,
 }
 
 TaskId Step::to_host(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
-                     std::span<const TaskId> after) {
-  return add(name, ranks_[rank].d2h, rank, item, Copy{gpu_place(rank), host_place(rank), bytes}, after);
+                     std::span<const TaskId> after, std::span<const Effect> effects) {
+  return add(name, ranks_[rank].d2h, rank, item, Copy{gpu_place(rank), host_place(rank), bytes}, after, effects);
 }
 
 TaskId Step::to_gpu(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
-                    std::span<const TaskId> after) {
-  return add(name, ranks_[rank].h2d, rank, item, Copy{host_place(rank), gpu_place(rank), bytes}, after);
+                    std::span<const TaskId> after, std::span<const Effect> effects) {
+  return add(name, ranks_[rank].h2d, rank, item, Copy{host_place(rank), gpu_place(rank), bytes}, after, effects);
 }
 
 Work Step::collective(CollectiveKind kind, Bytes bytes) const {

@@ -120,9 +120,9 @@ class Step {
                 std::span<const Effect> effects = {});
   /// Pinned copies between a rank's GPU and its host memory, on the copy engine of the direction.
   TaskId to_host(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
-                 std::span<const TaskId> after);
+                 std::span<const TaskId> after, std::span<const Effect> effects = {});
   TaskId to_gpu(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
-                std::span<const TaskId> after);
+                std::span<const TaskId> after, std::span<const Effect> effects = {});
 
   /// The kernels of one visit of a layer on every rank, sub-module by sub-module, each as soon as its
   /// parameters are gathered. `effects[r]` are added for rank r: allocations at the start of the first
