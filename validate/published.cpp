@@ -193,6 +193,7 @@ PublishedSummary summarize_rows(std::string what, const std::vector<PublishedRow
   return s;
 }
 
+bool is_first(const PublishedRow& r) { return r.quantity.starts_with("first_"); }
 bool is_iteration(const PublishedRow& r) { return r.quantity == "iteration" || r.quantity == "first_iteration"; }
 bool is_memory(const PublishedRow& r) { return r.unit == "B"; }
 bool is_phase(const PublishedRow& r) {
@@ -206,8 +207,10 @@ void add_summary(Published& result) {
       auto s = summarize_rows(what + suffix, result.rows, [&](const PublishedRow& r) { return is(r) && r.in_sample == in_sample; });
       if (s.rows > 0) result.summary.push_back(std::move(s));
     };
-    add("iterations", is_iteration);
-    add("phases above 1 s", is_phase);
+    add("iterations", [](const PublishedRow& r) { return r.quantity == "iteration"; });
+    add("phases above 1 s", [](const PublishedRow& r) { return is_phase(r) && !is_first(r); });
+    add("first iterations", [](const PublishedRow& r) { return r.quantity == "first_iteration"; });
+    add("phases of the first, above 1 s", [](const PublishedRow& r) { return is_phase(r) && is_first(r); });
     add("memory peaks", is_memory);
     add("speed-ups", [](const PublishedRow& r) { return r.quantity == "speedup"; });
   }
