@@ -22,8 +22,9 @@ constexpr std::size_t index(ResourceId r) { return static_cast<std::size_t>(r); 
 /// mixed_cost = {R/R', W/W'}.
 ///
 /// A resource may tire: side 1 (writes) works at full rate for `burst` seconds of full-rate work, then
-/// each user's fraction costs `tired_cost` times as much until idling has refilled the burst at
-/// `recovery` seconds of work per second without side-1 work. burst = 0 means it never tires.
+/// each side-1 user's fraction costs `tired_cost` times as much. Without side-1 work the burst refills at
+/// `recovery` seconds of work per second, and what has been refilled can be spent again. burst = 0 means
+/// it never tires.
 struct Resource {
   std::string name;
   std::array<double, 2> mixed_cost = {1, 1};

@@ -11,13 +11,6 @@ namespace {
 // After this loss of magnitude a running difference is summed afresh.
 constexpr double cancellation = 1.0 / 1024;
 
-template <class Visit>
-void each_bit(std::uint64_t bits, std::size_t word, Visit&& visit) {
-  for (; bits != 0; bits &= bits - 1) {
-    visit(static_cast<std::uint32_t>(64 * word) + static_cast<std::uint32_t>(std::countr_zero(bits)));
-  }
-}
-
 }  // namespace
 
 // From the listed resources to their users, on to the contended resources of those, and so forth.
@@ -48,8 +41,8 @@ void Sharing::gather() {
 
 // Without branches: whether a resource is new is a coin toss.
 void Sharing::list_contended_of(std::uint32_t slot) {
-  for (const FlowShare& share : flows_[class_at_[slot]].used()) {
-    const std::uint32_t r = share.use / 2;
+  for (const Term& term : terms(flows_[class_at_[slot]])) {
+    const std::uint32_t r = term.resource;
     const std::uint8_t is_new = is_unlisted_[r];
     listed_[listed_count_] = r;
     listed_count_ += is_new;
@@ -61,12 +54,12 @@ void Sharing::list_contended_of(std::uint32_t slot) {
 void Sharing::fill(Instant now) {
   open_filling();
   double level = 0;
-  for (Tightest full = tightest(); !contended_.empty(); full = tightest()) {
+  for (Tightest full = tightest(0); !contended_.empty(); full = tightest(level)) {
     level = std::max(level, full.level);  // rounding must not lower it
     if (lowest_cap_ <= level) {
       stop_capped(level, now);
-    } else {
-      stop_users({full.resource, level}, now);
+    } else if (!stop_users({full.resource, level}, now)) {
+      return;
     }
   }
   stop_all(now);
@@ -81,7 +74,7 @@ void Sharing::open_filling() {
       pull.sum = pull.highest = pull_sum(r, every_slot_);
       pull.age = 0;
     }
-    fill_[r] = {1, pull.sum, pull.sum, pull.classes};
+    fill_[r] = {1, pull.sum, pull.sum, pull.sum};
   }
 }
 
@@ -89,36 +82,43 @@ double Sharing::pull_sum(std::uint32_t resource, std::span<const std::uint64_t> 
   double sum = 0;
   for (std::size_t w = 0; w < words_; ++w) {
     each_bit(users_[resource * words_ + w] & among[w], w, [&](std::uint32_t slot) {
-      const Flow& flow = flows_[class_at_[slot]];
-      for (const FlowShare& share : flow.used()) {
-        if (share.use / 2 != resource) continue;
-        sum += flow.pull * flow.count * (share.fraction * cost_[share.use]);
+      for (const Term& term : terms(flows_[class_at_[slot]])) {
+        if (term.resource == resource) sum += term.pull;
       }
     });
   }
   return sum;
 }
 
+bool Sharing::has_open(std::uint32_t resource) const {
+  const std::uint64_t* const users = &users_[resource * words_];
+  std::size_t w = 0;
+  while (w < words_ && (users[w] & open_[w]) == 0) ++w;
+  return w < words_;
+}
+
 // The resource that is full at the lowest level if all its open users go on; forgets resources
-// without open users. Positive doubles are compared as integers, which needs no branches.
-Sharing::Tightest Sharing::tightest() {
+// without open users. Those that stopped since the last call did so at `level`. Positive doubles are compared as integers, which needs no branches.
+Sharing::Tightest Sharing::tightest(double level) {
   constexpr auto infinity = std::bit_cast<std::int64_t>(std::numeric_limits<double>::infinity());
   std::int64_t lowest = infinity;
-  std::uint32_t where = 0;
+  std::int64_t where = 0;
   std::size_t kept = 0;
   for (const std::uint32_t r : contended_) {
     Fill& f = fill_[r];
-    const bool is_open = f.open > 0;
+    const bool is_open = has_open(r);
     contended_[kept] = r;
     kept += is_open;
+    f.room -= level * (f.last_sum - f.pull_sum);
     if (is_open && f.pull_sum < f.first_sum * cancellation) f.pull_sum = f.first_sum = pull_sum(r, open_);
-    const auto level = std::bit_cast<std::int64_t>(std::max(f.room, 0.0) / f.pull_sum);
-    const bool is_lower = is_open && level < lowest;
-    lowest = is_lower ? level : lowest;
-    where = is_lower ? r : where;
+    f.last_sum = f.pull_sum;
+    const auto full_at = std::bit_cast<std::int64_t>(std::max(f.room, 0.0) / f.pull_sum);
+    const std::int64_t is_lower = -static_cast<std::int64_t>((full_at < lowest) & is_open);
+    lowest ^= (lowest ^ full_at) & is_lower;
+    where ^= (where ^ r) & is_lower;
   }
   contended_.resize(kept);
-  return {where, std::bit_cast<double>(lowest)};
+  return {static_cast<std::uint32_t>(where), std::bit_cast<double>(lowest)};
 }
 
 void Sharing::run_at(Flow& flow, double speed, Instant now) {
@@ -127,43 +127,53 @@ void Sharing::run_at(Flow& flow, double speed, Instant now) {
   flow.since = now;
   flow.speed = speed;
   flow.touched = false;
-  due_[flow.slot] = now + ticks_until(flow.marks[0].at - flow.served, speed);
+  due_[flow.slot] = now + ticks_until(flow.first_mark - flow.served, speed);
 }
 
-void Sharing::stop(std::uint32_t slot, double speed, Instant now) {
-  Flow& flow = flows_[class_at_[slot]];
-  const double taken = speed * flow.count, pull = flow.pull * flow.count;
-  for (const FlowShare& share : flow.used()) {
-    Fill& f = fill_[share.use / 2];
-    const double fraction = share.fraction * cost_[share.use];
-    f.room -= taken * fraction;
-    f.pull_sum -= pull * fraction;
-    --f.open;
+// Takes a class that stops out of those that go on; tightest() takes its part out of the room.
+inline void Sharing::leave(const Flow& flow) {
+  for (const Term& term : terms(flow)) fill_[term.resource].pull_sum -= term.pull;
+}
+
+// The same for a class that stops below the level, at speed 1.
+void Sharing::leave_at_full_speed(const Flow& flow) {
+  leave(flow);
+  for (const Term& term : terms(flow)) {
+    Fill& f = fill_[term.resource];
+    f.room -= term.pull / flow.pull;
+    f.last_sum -= term.pull;
   }
-  run_at(flow, speed, now);
 }
 
-void Sharing::stop_users(const Tightest& full, Instant now) {
+// Returns whether classes are left open; if none are, nobody needs to know what they took.
+bool Sharing::stop_users(const Tightest& full, Instant now) {
+  const std::uint64_t* const users = &users_[full.resource * words_];
+  std::uint64_t left = 0;
+  for (std::size_t w = 0; w < words_; ++w) left |= open_[w] & ~users[w];
   for (std::size_t w = 0; w < words_; ++w) {
-    const std::uint64_t stopped = users_[full.resource * words_ + w] & open_[w];
+    const std::uint64_t stopped = users[w] & open_[w];
     open_[w] &= ~stopped;
     each_bit(stopped, w, [&](std::uint32_t slot) {
-      stop(slot, std::min(1.0, flows_[class_at_[slot]].pull * full.level), now);
+      Flow& flow = flows_[class_at_[slot]];
+      if (left != 0) leave(flow);
+      run_at(flow, std::min(1.0, flow.pull * full.level), now);
     });
   }
+  return left != 0;
 }
 
 void Sharing::stop_capped(double level, Instant now) {
   double highest_pull = 0;
   for (std::size_t w = 0; w < words_; ++w) {
     each_bit(open_[w], w, [&](std::uint32_t slot) {
-      const double pull = flows_[class_at_[slot]].pull;
-      if (1 / pull > level) {
-        highest_pull = std::max(highest_pull, pull);
+      Flow& flow = flows_[class_at_[slot]];
+      if (1 / flow.pull > level) {
+        highest_pull = std::max(highest_pull, flow.pull);
         return;
       }
       open_[w] &= ~(std::uint64_t{1} << slot % 64);
-      stop(slot, 1, now);
+      leave_at_full_speed(flow);
+      run_at(flow, 1, now);
     });
   }
   lowest_cap_ = 1 / highest_pull;
@@ -203,7 +213,7 @@ void Sharing::set_paces(Instant now) {
     for (std::size_t w = 0; w < words_; ++w) {
       each_bit(users_[burst.resource * words_ + w], w, [&](std::uint32_t slot) {
         const Flow& flow = flows_[class_at_[slot]];
-        for (const FlowShare& share : flow.used()) {
+        for (const FlowShare& share : used(flow)) {
           if (share.use == side_1) burst.pace -= flow.count * share.fraction * flow.speed;
         }
       });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "models/base/error.hpp"
 #include "sim/engine/heap.hpp"
 
 namespace tidegate {
@@ -14,16 +15,21 @@ constexpr double just_full = static_cast<double>(full_load) + 64;
 
 Sharing::Sharing(std::span<const Resource> resources, const FlowTable& table,
                  std::span<const std::uint32_t> most_flows, std::size_t most_running)
-    : resources_(resources), flows_(table.classes.size()) {
+    : resources_(resources),
+      shares_(table.shares),
+      terms_(table.shares.size()),
+      flows_(table.classes.size()) {
   std::size_t room = 0;
   for (const std::uint32_t most : most_flows) room += most;
+  ensure(room < std::numeric_limits<std::uint32_t>::max(), "fewer than 2^32 flows run at a time");
   marks_.resize(room);
-  Mark* marks = marks_.data();
+  for (std::size_t i = 0; i < terms_.size(); ++i) terms_[i].resource = shares_[i].use / 2;
+  std::uint32_t marks = 0;
   for (std::size_t c = 0; c < flows_.size(); ++c) {
     const FlowClass& from = table.classes[c];
     Flow& to = flows_[c];
     to.pull = from.pull, to.marks = marks;
-    to.shares = table.shares.data() + from.first_share;
+    to.first_share = from.first_share;
     to.share_count = static_cast<std::uint8_t>(from.share_count);
     marks += most_flows[c];
     highest_pull_ = std::max(highest_pull_, to.pull);
@@ -57,7 +63,8 @@ void Sharing::join(std::uint32_t flow_class, std::uint32_t task, double alone, I
     flow.served += flow.speed * static_cast<double>(now - flow.since);
   }
   flow.since = now;
-  heap_push(flow.marks, flow.count++, {flow.served + alone, task});
+  heap_push(&marks_[flow.marks], flow.count++, {flow.served + alone, task});
+  flow.first_mark = marks_[flow.marks].at;
   touch(flow, flow_class);
 }
 
@@ -67,10 +74,12 @@ void Sharing::take_ended(Instant now, std::vector<std::uint32_t>& ended) {
     Flow& flow = flows_[class_at_[slot]];
     flow.served += flow.speed * static_cast<double>(now - flow.since);
     flow.since = now;
+    Mark* const marks = &marks_[flow.marks];
     do {
-      ended.push_back(flow.marks[0].task);
-      heap_pop(flow.marks, flow.count--);
-    } while (flow.count > 0 && ticks_until(flow.marks[0].at - flow.served, flow.speed) == 0);
+      ended.push_back(marks->task);
+      heap_pop(marks, flow.count--);
+    } while (flow.count > 0 && ticks_until(marks->at - flow.served, flow.speed) == 0);
+    flow.first_mark = marks->at;
     touch(flow, class_at_[slot]);
   }
 }
@@ -111,21 +120,28 @@ void Sharing::apply(Flow& flow, std::uint32_t flow_class) {
   if (flow.count == flow.settled) return;
   const std::int64_t more = std::int64_t{flow.count} - std::int64_t{flow.settled};
   if (flow.settled == 0) take_slot(flow, flow_class);
-  for (const FlowShare& share : flow.used()) {
+  flow.settled = flow.count;
+  for (std::uint32_t i = flow.first_share; i < flow.first_share + flow.share_count; ++i) {
+    const FlowShare& share = shares_[i];
     const std::uint32_t resource = share.use / 2;
     const std::uint32_t before = flows_on_[share.use];
     load_[share.use] += more * load_of(share);
     flows_on_[share.use] = static_cast<std::uint32_t>(before + more);
     if (before == 0 || flows_on_[share.use] == 0) price_use(resource);
-    Pull& pull = pull_[resource];
-    pull.sum += static_cast<double>(more) * flow.pull * (share.fraction * cost_[share.use]);
-    pull.highest = std::max(pull.highest, pull.sum);
-    ++pull.age;
-    pull.classes += (flow.settled == 0 ? 1U : 0U) - (flow.count == 0 ? 1U : 0U);
+    set_term(i, flow);
     change(resource);
   }
-  flow.settled = flow.count;
   if (flow.count == 0) give_slot(flow);
+}
+
+void Sharing::set_term(std::uint32_t share, const Flow& flow) {
+  const FlowShare& s = shares_[share];
+  const double before = terms_[share].pull;
+  terms_[share].pull = flow.pull * flow.settled * (s.fraction * cost_[s.use]);
+  Pull& pull = pull_[s.use / 2];
+  pull.sum += terms_[share].pull - before;
+  pull.highest = std::max(pull.highest, pull.sum);
+  ++pull.age;
 }
 
 void Sharing::take_slot(Flow& flow, std::uint32_t flow_class) {
@@ -136,13 +152,13 @@ void Sharing::take_slot(Flow& flow, std::uint32_t flow_class) {
     free_slots_.pop_back();
   }
   class_at_[flow.slot] = flow_class;
-  for (const FlowShare& share : flow.used()) {
+  for (const FlowShare& share : used(flow)) {
     users_[share.use / 2 * words_ + flow.slot / 64] |= std::uint64_t{1} << flow.slot % 64;
   }
 }
 
 void Sharing::give_slot(Flow& flow) {
-  for (const FlowShare& share : flow.used()) {
+  for (const FlowShare& share : used(flow)) {
     users_[share.use / 2 * words_ + flow.slot / 64] &= ~(std::uint64_t{1} << flow.slot % 64);
   }
   due_[flow.slot] = never;
@@ -165,7 +181,14 @@ void Sharing::price_use(std::uint32_t resource) {
   if (first == cost_[2 * resource] && second == cost_[2 * resource + 1]) return;
   cost_[2 * resource] = first;
   cost_[2 * resource + 1] = second;
-  pull_[resource].age = oldest_pull;
+  for (std::size_t w = 0; w < words_; ++w) {
+    each_bit(users_[resource * words_ + w], w, [&](std::uint32_t slot) {
+      const Flow& flow = flows_[class_at_[slot]];
+      for (std::uint32_t i = flow.first_share; i < flow.first_share + flow.share_count; ++i) {
+        if (terms_[i].resource == resource) set_term(i, flow);
+      }
+    });
+  }
 }
 
 // Lists the changed resources that limit somebody, before or after the change.

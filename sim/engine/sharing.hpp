@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -42,6 +43,14 @@ inline Instant ticks_until(double left, double speed) {
   return whole + (static_cast<double>(whole) < ticks ? 1 : 0);
 }
 
+/// Calls visit(64 · word + i) for each bit i that is set.
+template <class Visit>
+void each_bit(std::uint64_t bits, std::size_t word, Visit&& visit) {
+  for (; bits != 0; bits &= bits - 1) {
+    visit(static_cast<std::uint32_t>(64 * word) + static_cast<std::uint32_t>(std::countr_zero(bits)));
+  }
+}
+
 class Sharing {
  public:
   /// most_flows: by class, the most flows at the same time; most_running: the same over all classes.
@@ -68,25 +77,31 @@ class Sharing {
   struct alignas(64) Flow {  ///< a class and its flows in progress
     double pull = 1;
     double served = 0, speed = 0;  ///< clock at `since`, and its pace
+    double first_mark = 0;         ///< when count > 0
     Instant since = 0;
-    Mark* marks = nullptr;
-    const FlowShare* shares = nullptr;
+    std::uint32_t marks = 0;  ///< first of its heap
+    std::uint32_t first_share = 0;
     std::uint32_t count = 0, settled = 0;  ///< flows now and at the last settle
     std::uint32_t slot = 0;                ///< while settled > 0
     std::uint8_t share_count = 0;
     bool touched = false;
-    std::span<const FlowShare> used() const { return {shares, share_count}; }
   };
-  /// Over the classes that use a resource: sum of flows · pull · fraction · cost. Kept up by differences,
-  /// and summed afresh before their rounding can matter.
+  struct Term {  ///< flows · pull · fraction · cost of one class on one resource, at the last settle
+    double pull = 0;
+    std::uint32_t resource = 0;
+  };
+  /// Sum of the terms of the classes that use a resource. Kept up by differences, and summed afresh
+  /// before their rounding can matter.
   struct Pull {
     double sum = 0, highest = 0;
-    std::uint32_t classes = 0, age = 0;
+    std::uint32_t age = 0;
   };
   static constexpr std::uint32_t oldest_pull = 256;
-  struct Fill {  ///< a contended resource while the level rises
-    double room, pull_sum, first_sum;
-    std::uint32_t open;  ///< classes that have not stopped
+  /// A contended resource while the level rises: what is left of it when those that stopped before the
+  /// last call of tightest() have taken their parts, and the terms of those that have not stopped.
+  struct Fill {
+    double room, pull_sum;
+    double last_sum, first_sum;  ///< pull_sum at the last call of tightest(), and when summed afresh
   };
   struct Burst {  ///< of a resource that tires; `left` and `full` in ticks of full-rate work
     std::uint32_t resource;
@@ -99,6 +114,8 @@ class Sharing {
   };
 
   std::span<const Resource> resources_;
+  std::span<const FlowShare> shares_;
+  std::vector<Term> terms_;  // by share
   std::vector<Flow> flows_;  // by class
   std::vector<Mark> marks_;  // heaps of all classes
   std::vector<std::uint32_t> touched_;
@@ -128,12 +145,15 @@ class Sharing {
   double highest_pull_ = 0;   // of all classes
   double lowest_cap_ = 0;     // at most the lowest level at which an open class reaches speed 1
 
+  std::span<const FlowShare> used(const Flow& f) const { return shares_.subspan(f.first_share, f.share_count); }
+  std::span<const Term> terms(const Flow& f) const { return {&terms_[f.first_share], f.share_count}; }
   void touch(Flow& flow, std::uint32_t flow_class);
   void apply(Flow& flow, std::uint32_t flow_class);
   void take_slot(Flow& flow, std::uint32_t flow_class);
   void give_slot(Flow& flow);
   void change(std::uint32_t resource);
   void price_use(std::uint32_t resource);
+  void set_term(std::uint32_t share, const Flow& flow);
   void recheck();
   void run_at(Flow& flow, double speed, Instant now);
 
@@ -142,9 +162,11 @@ class Sharing {
   void fill(Instant now);
   void open_filling();
   double pull_sum(std::uint32_t resource, std::span<const std::uint64_t> among) const;
-  Tightest tightest();
-  void stop(std::uint32_t slot, double speed, Instant now);
-  void stop_users(const Tightest& full, Instant now);
+  bool has_open(std::uint32_t resource) const;
+  Tightest tightest(double level);
+  void leave(const Flow& flow);
+  void leave_at_full_speed(const Flow& flow);
+  bool stop_users(const Tightest& full, Instant now);
   void stop_capped(double level, Instant now);
   void stop_all(Instant now);
 

@@ -22,7 +22,9 @@
 ///   - every task in after(t) has ended;
 ///   - every earlier task of its lane has started, and fewer than `width` of them run;
 ///   - its tokens are available, and its lock is free or held by the same rank.
-/// Waiting tasks get tokens and locks in the order in which they began to wait, ties by task number.
+/// A task begins to wait for tokens and its lock when the rest holds. It takes all of them at once.
+/// Waiting tasks get them in the order in which they began to wait, ties by task number; a task that
+/// waits for something else holds up nobody.
 ///
 /// Works are kept once (`works`); a task is 28 bytes plus its predecessors and effects.
 namespace tidegate {

@@ -11,28 +11,54 @@ namespace {
 // (DeepSpeed stage 3, max_param_reduce_events).
 constexpr std::size_t buckets_in_flight = 2;
 
-struct LayerSizes {
-  std::int64_t gathered = 0;          // elements that ZeRO 3 gathers for the layer
-  std::vector<std::int64_t> tensors;  // elements, in registration order
-};
+// Memory traffic of the kernels around a reduction, bytes per element of the bucket: gradients are
+// copied into the bucket, scaled, and flattened (4 B each: read and write 16 bits); then each rank
+// copies its slice (4 B) and takes its norm in double precision (cast 2 + 8 B, norm 8 B).
+// assumed: counted from the sequence of kernels in DeepSpeed's stage 3, not measured.
+constexpr double traffic_before = 12;
+constexpr double traffic_after = 22;
 
-class Walker {
- public:
-  Walker(const Setting& setting, Policy& policy) : step_(setting), policy_(policy) {
-    for (const Layer& layer : setting.graph.layers) {
-      LayerSizes size;
-      for (const Parameter& p : parameters_in_order(layer)) {
-        size.tensors.push_back(p.elements);
-        if (p.elements >= setting.zero.persistence_threshold) size.gathered += p.elements;
-        total_ += p.elements;
-      }
-      sizes_.push_back(std::move(size));
+// Tensors of a layer by operator, with their places in the order of registration; `before` counts the
+// tensors of earlier layers and is moved on.
+std::vector<std::vector<Bucket::Tensor>> tensors_of(const Layer& layer, std::size_t& before) {
+  struct Place {
+    std::size_t op, slot;
+    std::int32_t order;
+  };
+  std::vector<std::vector<Bucket::Tensor>> tensors(layer.operators.size());
+  std::vector<Place> places;
+  for (std::size_t op = 0; op < layer.operators.size(); ++op) {
+    for (const Parameter& p : layer.operators[op].parameters) {
+      places.push_back({op, tensors[op].size(), p.order});
+      tensors[op].push_back({p.elements, 0});
     }
-    gather_lane_ = step_.plan().lane("parameter gather", 0);
-    reduce_lane_ = step_.plan().lane("gradient reduce", 0);
-    gather_owner_ = step_.plan().owner("gathered parameters");
-    gradient_owner_ = step_.plan().owner("gradients");
-    workspace_owner_ = step_.plan().owner("workspace");
+  }
+  std::ranges::stable_sort(places, {}, &Place::order);
+  for (const Place& p : places) tensors[p.op][p.slot].index = before++;
+  return tensors;
+}
+
+class Walker final : public GradientSink {
+ public:
+  Walker(const Setting& setting, Policy& policy)
+      : step_(setting), policy_(policy), gatherer_(step_, *policy.parameters) {
+    step_.gatherer = &gatherer_;
+    step_.gradients = this;
+    flat_owner_ = step_.plan().owner("flat bucket");
+    for (std::uint16_t r = 0; r < setting.ranks; ++r) {
+      gradient_lanes_.push_back(step_.plan().lane("rank" + std::to_string(r) + ".gradients", r));
+    }
+    std::size_t before = 0;
+    for (std::size_t l = 0; l < setting.graph.layers.size(); ++l) {
+      tensors_.push_back(tensors_of(setting.graph.layers[l], before));
+      visits_.push_back({l, Pass::forward});
+    }
+    for (const Parameter& p : parameters_in_order(setting.graph)) {
+      total_ += p.elements;
+      if (p.elements < setting.zero.persistence_threshold) persistent_ += p.elements;
+    }
+    const auto back = policy.activations->backward_order(setting.graph);
+    visits_.insert(visits_.end(), back.begin(), back.end());
   }
 
   Plan run(std::int32_t iterations) {
@@ -44,9 +70,14 @@ class Walker {
     return step_.close(iterations);
   }
 
- private:
-  using Order = std::vector<std::size_t>;
+  void produced(std::size_t layer, const SubModule& part) override {
+    const auto& tensors = tensors_[layer];
+    for (std::size_t op = part.last + 1; op-- > part.first && op < tensors.size();) {
+      for (auto t = tensors[op].rbegin(); t != tensors[op].rend(); ++t) collect(*t);
+    }
+  }
 
+ private:
   const ZeroOptions& zero() const { return step_.setting().zero; }
   double element_bytes() const { return bytes_per_element(step_.graph().dtype); }
 
@@ -58,7 +89,7 @@ class Walker {
       if (zero().stage < 3) {
         step_.reserve(pool, "parameters", Bytes(whole * element_bytes()));
       } else {
-        step_.reserve(pool, "persistent parameters", Bytes(persistent() * element_bytes()));
+        step_.reserve(pool, "persistent parameters", Bytes(static_cast<double>(persistent_) * element_bytes()));
       }
       if (step_.setting().world > 1) {
         const auto bucket = static_cast<double>(std::min(zero().reduce_bucket, total_));
@@ -68,19 +99,15 @@ class Walker {
     step_.reserve(step_.host_pool(), "system and processes", step_.setting().machine.host().base_use);
   }
 
-  double persistent() const {
-    double gathered = 0;
-    for (const LayerSizes& s : sizes_) gathered += static_cast<double>(s.gathered);
-    return static_cast<double>(total_) - gathered;
-  }
-
   void iteration(std::int32_t i) {
     for (std::int64_t m = 0; m < step_.setting().accumulation; ++m) {
       step_.begin(i, Phase::forward);
-      forward();
+      gatherer_.begin(visits_, i > 0 || m > 0);
+      const std::size_t layers = tensors_.size();
+      for (std::size_t v = 0; v < layers; ++v) policy_.activations->add(step_, visits_[v]);
       step_.end(Phase::forward);
       step_.begin(i, Phase::backward);
-      backward(m);
+      backward({visits_.begin() + static_cast<std::ptrdiff_t>(layers), visits_.end()}, m);
       step_.end(Phase::backward);
     }
     step_.begin(i, Phase::update);
@@ -89,144 +116,75 @@ class Walker {
     step_.end(Phase::update);
   }
 
-  void forward() {
-    Order order;
-    for (std::size_t l = 0; l < sizes_.size(); ++l) order.push_back(l);
-    begin_pass();
-    for (std::size_t at = 0; at < order.size(); ++at) {
-      prepare_layer(order, at);
-      for (std::uint16_t r = 0; r < step_.ranks(); ++r) add_workspace(order[at], r);
-      policy_.activations->forward(step_, order[at]);
-      remember_kernels(at);
-    }
+  void backward(std::span<const Visit> visits, std::int64_t micro_step) {
+    bucket_ = {.micro_step = micro_step, .is_boundary = micro_step + 1 == step_.setting().accumulation};
+    for (const Visit& visit : visits) policy_.activations->add(step_, visit);
+    reduce();
   }
 
-  void backward(std::int64_t micro_step) {
-    Order order;
-    for (std::size_t l = sizes_.size(); l-- > 0;) order.push_back(l);
-    begin_pass();
-    Bucket bucket{.micro_step = micro_step, .is_boundary = micro_step + 1 == step_.setting().accumulation};
-    for (std::size_t at = 0; at < order.size(); ++at) {
-      const std::size_t layer = order[at];
-      prepare_layer(order, at);
-      for (std::uint16_t r = 0; r < step_.ranks(); ++r) {
-        add_workspace(layer, r);
-        if (zero().stage >= 2) add_gradients(layer, r);
-      }
-      policy_.activations->backward(step_, layer);
-      remember_kernels(at);
-      const auto& tensors = sizes_[layer].tensors;
-      for (auto t = tensors.rbegin(); t != tensors.rend(); ++t) collect(bucket, *t);
-    }
-    reduce(bucket);
-  }
-
-  void begin_pass() {
-    gathers_.assign(sizes_.size(), std::nullopt);
-    kernels_.assign(sizes_.size(), {});
-  }
-
-  // Everything the layer's kernels wait for and free, before the activation policy adds them.
-  void prepare_layer(const Order& order, std::size_t at) {
-    for (std::uint16_t r = 0; r < step_.ranks(); ++r) step_.use(r) = {};
-    if (zero().stage == 3) gather(order, at);
-  }
-
-  void gather(const Order& order, std::size_t at) {
-    const std::size_t layer = order[at];
-    const LayerSizes& size = sizes_[layer];
-    if (size.gathered == 0) return;
-    std::vector<TaskId> after;
-    std::vector<Effect> effects;
-    const Bytes bytes(static_cast<double>(size.gathered) * element_bytes());
-    for (std::uint16_t r = 0; r < step_.ranks(); ++r) {
-      const std::vector<TaskId> gate = gather_gate(order, at, r);
-      for (const TaskId t : policy_.parameters->fetch(step_, r, layer, gate)) after.push_back(t);
-      const BufferId buffer = step_.plan().buffer(step_.gpu_pool(r), gather_owner_, bytes);
-      effects.push_back(allocate(buffer));
-      step_.use(r).effects.push_back(free(buffer));
-    }
-    const TaskId task = step_.add("gather layer", gather_lane_, 0, static_cast<std::int32_t>(layer),
-                                  collective(CollectiveKind::all_gather, bytes), after, effects);
-    gathers_[at] = task;
-    for (std::uint16_t r = 0; r < step_.ranks(); ++r) step_.use(r).ready.push_back(task);
-  }
-
-  // What must have happened on rank r before the gather of the layer at position `at` may begin.
-  std::vector<TaskId> gather_gate(const Order& order, std::size_t at, std::uint16_t r) {
-    const auto thread = step_.rank(r).thread.tasks();
-    std::vector<TaskId> gate(thread.begin(), thread.end());
-    if (at == 0) return gate;
-    std::int64_t between = 0;
-    std::size_t begun = at - 1;
-    while (begun > 0 && between + sizes_[order[begun]].gathered < zero().prefetch_bucket) {
-      between += sizes_[order[begun--]].gathered;
-    }
-    if (gathers_[begun]) gate.push_back(*gathers_[begun]);
-    if (begun > 0) gate.push_back(kernels_[begun - 1][r]);
-    std::int64_t live = 0;
-    for (std::size_t i = at; i-- > 0;) {
-      live += sizes_[order[i]].gathered;
-      if (live < zero().max_live) continue;
-      if (i > 0) gate.push_back(kernels_[i - 1][r]);
-      break;
-    }
-    return gate;
-  }
-
-  void remember_kernels(std::size_t at) {
-    for (std::uint16_t r = 0; r < step_.ranks(); ++r) {
-      ensure(step_.rank(r).last_kernel.has_value(), "a layer has a kernel");
-      kernels_[at].push_back(*step_.rank(r).last_kernel);
-    }
-  }
-
-  void add_workspace(std::size_t layer, std::uint16_t r) {
-    const Bytes bytes = step_.graph().layers[layer].workspace;
-    if (bytes.value() > 0) add_short_lived(workspace_owner_, bytes, r);
-  }
-  void add_gradients(std::size_t layer, std::uint16_t r) {
-    const auto elements = step_.graph().layers[layer].parameters();
-    if (elements > 0) add_short_lived(gradient_owner_, Bytes(static_cast<double>(elements) * element_bytes()), r);
-  }
-  void add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t r) {
-    const BufferId buffer = step_.plan().buffer(step_.gpu_pool(r), owner, bytes);
-    step_.use(r).effects.push_back(allocate(buffer));
-    step_.use(r).effects.push_back(free(buffer));
-  }
-
-  void collect(Bucket& bucket, std::int64_t elements) {
-    if (bucket.elements > 0 && bucket.elements + elements > zero().reduce_bucket) reduce(bucket);
-    bucket.tensors.push_back(elements);
-    bucket.elements += elements;
+  void collect(const Bucket::Tensor& tensor) {
+    if (bucket_.elements > 0 && bucket_.elements + tensor.elements > zero().reduce_bucket) reduce();
+    bucket_.tensors.push_back(tensor);
+    bucket_.elements += tensor.elements;
+    produced_by_.clear();
+    for (std::uint16_t r = 0; r < step_.ranks(); ++r) produced_by_.push_back(*step_.rank(r).last_kernel);
   }
 
   // Reduces what the bucket holds and hands it to the optimizer; leaves the next bucket empty.
-  void reduce(Bucket& bucket) {
-    if (bucket.elements == 0) return;
+  void reduce() {
+    if (bucket_.elements == 0) return;
     // ZeRO 0 and 1 accumulate locally and reduce once, at the boundary.
-    if (bucket.is_boundary || zero().stage >= 2) {
-      std::vector<TaskId> after;
-      for (std::uint16_t r = 0; r < step_.ranks(); ++r) {
-        after.push_back(*step_.rank(r).last_kernel);
-        if (step_.rank(r).gradient) after.push_back(*step_.rank(r).gradient);
-      }
-      const Bytes bytes(static_cast<double>(bucket.elements) * element_bytes());
+    if (bucket_.is_boundary || zero().stage >= 2) {
+      const std::vector<TaskId> after = fill_bucket();
+      const Bytes bytes(static_cast<double>(bucket_.elements) * element_bytes());
       const bool scatters = zero().stage > 0 && zero().reduce_scatter;
       const auto kind = scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
-      const TaskId reduced =
-          step_.add("reduce bucket", reduce_lane_, 0, bucket.number, collective(kind, bytes), after);
-      for (std::uint16_t r = 0; r < step_.ranks(); ++r) hand_over(bucket, reduced, r);
+      // The bucket's tensors are flattened into a buffer of their own, which lives until the slices
+      // have left it (DeepSpeed stage 3, all-reduce of the flat bucket).
+      std::vector<BufferId> flat;
+      std::vector<Effect> effects;
+      for (std::uint16_t r = 0; r < step_.ranks() && step_.setting().world > 1; ++r) {
+        flat.push_back(step_.plan().buffer(step_.gpu_pool(r), flat_owner_, bytes));
+        effects.push_back(allocate(flat.back()));
+      }
+      const TaskId reduced = step_.add("reduce bucket", step_.collectives(), 0, bucket_.number,
+                                       step_.collective(kind, bytes), after, effects);
+      for (std::uint16_t r = 0; r < step_.ranks(); ++r) hand_over(reduced, r, flat);
     }
-    bucket.tensors.clear();
-    bucket.elements = 0;
-    ++bucket.number;
+    bucket_.tensors.clear();
+    bucket_.elements = 0;
+    ++bucket_.number;
   }
 
-  void hand_over(const Bucket& bucket, TaskId reduced, std::uint16_t r) {
+  // The kernels that fill the bucket on every rank, in the gradient stream.
+  std::vector<TaskId> fill_bucket() {
+    std::vector<TaskId> filled;
+    for (std::uint16_t r = 0; r < step_.ranks(); ++r) {
+      std::vector<TaskId> after = {produced_by_[r]};
+      if (step_.rank(r).gradient) after.push_back(*step_.rank(r).gradient);
+      filled.push_back(step_.add("fill bucket", gradient_lanes_[r], r, bucket_.number,
+                                 bucket_kernels(r, traffic_before), after));
+    }
+    return filled;
+  }
+
+  Work bucket_kernels(std::uint16_t r, double bytes_per_element) const {
+    if (step_.setting().world == 1) return Delay{};
+    constexpr std::int32_t launches = 3;
+    return Compute{r, {Elementwise{Bytes(bytes_per_element * static_cast<double>(bucket_.elements)), launches}}};
+  }
+
+  void hand_over(TaskId reduced, std::uint16_t r, const std::vector<BufferId>& flat) {
     Rank& rank = step_.rank(r);
     rank.gradient = reduced;
-    policy_.optimizer->gradients(step_, r, bucket, reduced);
+    policy_.optimizer->gradients(step_, r, bucket_, reduced);
+    if (!flat.empty()) {
+      const TaskId last[] = {*rank.gradient};
+      const Effect release[] = {free(flat[r])};
+      const auto world = static_cast<double>(step_.setting().world);
+      rank.gradient = step_.add("norm of slice", gradient_lanes_[r], r, bucket_.number,
+                                bucket_kernels(r, traffic_after / world), last, release);
+    }
     rank.reduced_buckets.push_back(*rank.gradient);
     if (rank.reduced_buckets.size() <= buckets_in_flight) return;
     rank.compute.also(rank.reduced_buckets.front());
@@ -241,25 +199,21 @@ class Walker {
       if (step_.rank(r).last_kernel) after.push_back(*step_.rank(r).last_kernel);
     }
     const Bytes bytes(static_cast<double>(total_) * element_bytes());
-    const TaskId task = step_.add("gather updated parameters", gather_lane_, 0, -1,
-                                  collective(CollectiveKind::all_gather, bytes), after);
+    const TaskId task = step_.add("gather updated parameters", step_.collectives(), 0, -1,
+                                  step_.collective(CollectiveKind::all_gather, bytes), after);
     for (std::uint16_t r = 0; r < step_.ranks(); ++r) step_.rank(r).thread.also(task);
-  }
-
-  Work collective(CollectiveKind kind, Bytes bytes) const {
-    const Setting& s = step_.setting();
-    if (s.world == 1) return Delay{};
-    return Collective{kind, bytes, static_cast<std::int32_t>(s.world), 0, s.ranks};
   }
 
   Step step_;
   Policy& policy_;
-  std::vector<LayerSizes> sizes_;
-  std::int64_t total_ = 0;
-  LaneId gather_lane_{}, reduce_lane_{};
-  OwnerId gather_owner_{}, gradient_owner_{}, workspace_owner_{};
-  std::vector<std::optional<TaskId>> gathers_;  // by position in the pass
-  std::vector<std::vector<TaskId>> kernels_;    // last kernel of the layer, by position and rank
+  Gatherer gatherer_;
+  std::vector<std::vector<std::vector<Bucket::Tensor>>> tensors_;  // by layer and operator
+  Bucket bucket_;                    // being filled
+  std::vector<TaskId> produced_by_;  // by rank: kernels of the bucket's last tensor
+  std::vector<Visit> visits_;                       // of one micro-step: forward, then backward
+  std::int64_t total_ = 0, persistent_ = 0;
+  OwnerId flat_owner_{};
+  std::vector<LaneId> gradient_lanes_;  // by rank: kernels around reductions
 };
 
 }  // namespace

@@ -1,10 +1,12 @@
 #include "sim/policy/gradient_stream.hpp"
 
+#include <algorithm>
+
 namespace tidegate {
 
 std::int64_t shard_of(const Step& step, const Bucket& bucket) {
   std::int64_t elements = 0;
-  for (const std::int64_t tensor : bucket.tensors) elements += step.shard(tensor);
+  for (const Bucket::Tensor& t : bucket.tensors) elements += step.shard(t.elements);
   return elements;
 }
 
@@ -12,7 +14,14 @@ TaskId round_trip(Step& step, std::uint16_t rank, const Bucket& bucket, double e
                   TaskId reduced) {
   const Bytes half(2 * elements);
   const TaskId down = step.to_host("gradient to host", rank, bucket.number, half, {&reduced, 1});
-  const TaskId up = step.to_gpu("gradient back", rank, bucket.number, half, {&down, 1});
+  // On the GPU the slice, and the double-precision copy of its largest tensor for the norm.
+  std::int64_t largest = 0;
+  for (const Bucket::Tensor& t : bucket.tensors) largest = std::max(largest, step.shard(t.elements));
+  const OwnerId owner = step.plan().owner("gradient slice");
+  const Bytes bytes(2 * elements + 8 * static_cast<double>(largest));
+  const BufferId slice = step.plan().buffer(step.gpu_pool(rank), owner, bytes);
+  const Effect effects[] = {allocate(slice), free(slice)};
+  const TaskId up = step.to_gpu("gradient back", rank, bucket.number, half, {&down, 1}, effects);
   step.rank(rank).gradient = up;
   return up;
 }

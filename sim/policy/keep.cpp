@@ -5,24 +5,20 @@ namespace {
 
 class Keep final : public ActivationPolicy {
  public:
-  void forward(Step& step, std::size_t layer) const override {
-    const Layer& l = step.graph().layers[layer];
-    const OwnerId owner = step.plan().owner("activations");
-    for (std::uint16_t r = 0; r < step.ranks(); ++r) {
-      auto& use = step.use(r);
-      const BufferId saved = step.plan().buffer(step.gpu_pool(r), owner, l.saved());
-      step.kept(layer, r) = saved;
-      use.effects.push_back(allocate(saved));
-      step.on_gpu("forward", r, static_cast<std::int32_t>(layer), l.forward_kernels(), use.ready, use.effects);
-    }
+  std::vector<Visit> backward_order(const LayerGraph& graph) const override {
+    std::vector<Visit> visits;
+    for (std::size_t l = graph.layers.size(); l-- > 0;) visits.push_back({l, Pass::backward});
+    return visits;
   }
 
-  void backward(Step& step, std::size_t layer) const override {
-    const Layer& l = step.graph().layers[layer];
-    for (std::uint16_t r = 0; r < step.ranks(); ++r) {
-      auto& use = step.use(r);
-      use.effects.push_back(free(*step.kept(layer, r)));
-      step.on_gpu("backward", r, static_cast<std::int32_t>(layer), l.backward_kernels(), use.ready, use.effects);
+  void add(Step& step, const Visit& visit) const override {
+    std::vector<std::vector<Effect>> effects(step.ranks());
+    if (visit.pass == Pass::forward) {
+      keep_until_backward(step, visit.layer, "activations", step.graph().layers[visit.layer].saved(), effects);
+      step.on_layer("forward", visit, std::move(effects));
+    } else {
+      free_kept(step, visit.layer, effects);
+      step.on_layer("backward", visit, std::move(effects));
     }
   }
 
@@ -30,6 +26,20 @@ class Keep final : public ActivationPolicy {
 };
 
 }  // namespace
+
+void keep_until_backward(Step& step, std::size_t layer, const char* owner, Bytes bytes,
+                         std::vector<std::vector<Effect>>& effects) {
+  const OwnerId id = step.plan().owner(owner);
+  for (std::uint16_t r = 0; r < step.ranks(); ++r) {
+    const BufferId buffer = step.plan().buffer(step.gpu_pool(r), id, bytes);
+    step.kept(layer, r) = buffer;
+    effects[r].push_back(allocate(buffer));
+  }
+}
+
+void free_kept(Step& step, std::size_t layer, std::vector<std::vector<Effect>>& effects) {
+  for (std::uint16_t r = 0; r < step.ranks(); ++r) effects[r].push_back(free(*step.kept(layer, r)));
+}
 
 std::unique_ptr<ActivationPolicy> make_keep(yaml::Map&) { return std::make_unique<Keep>(); }
 

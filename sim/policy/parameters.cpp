@@ -27,7 +27,8 @@ class Resident final : public ParameterPolicy {
     const Bytes bytes(static_cast<double>(step.shard_of_all()) * element_bytes(step));
     for (std::uint16_t r = 0; r < step.ranks(); ++r) step.reserve(step.gpu_pool(r), "parameter shards", bytes);
   }
-  std::vector<TaskId> fetch(Step&, std::uint16_t, std::size_t, std::span<const TaskId> after) const override {
+  std::vector<TaskId> fetch(Step&, std::uint16_t, std::int32_t, std::int64_t,
+                            std::span<const TaskId> after) const override {
     return {after.begin(), after.end()};
   }
   TaskId store(Step& step, std::uint16_t rank, std::int64_t elements, std::int32_t item,
@@ -44,9 +45,10 @@ class OnHost final : public ParameterPolicy {
     const Bytes bytes(static_cast<double>(step.shard_of_all()) * element_bytes(step));
     for (std::uint16_t r = 0; r < step.ranks(); ++r) step.reserve(step.host_pool(), "parameter shards", Step::pinned(bytes));
   }
-  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::size_t layer,
+  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item, std::int64_t elements,
                             std::span<const TaskId> after) const override {
-    return {step.to_gpu("fetch parameters", rank, static_cast<std::int32_t>(layer), shard_bytes(step, layer), after)};
+    const Bytes bytes(static_cast<double>(elements) * element_bytes(step));
+    return {step.to_gpu("fetch parameters", rank, item, bytes, after)};
   }
   TaskId store(Step& step, std::uint16_t rank, std::int64_t, std::int32_t item,
                std::span<const TaskId> after) const override {
@@ -74,10 +76,9 @@ class OnNvme final : public ParameterPolicy {
       slots_.push_back(step.plan().tokens(name + ".buffers", static_cast<std::int32_t>(buffers_)));
     }
   }
-  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::size_t layer,
+  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item, std::int64_t elements,
                             std::span<const TaskId> after) const override {
-    const Bytes bytes = shard_bytes(step, layer);
-    const auto item = static_cast<std::int32_t>(layer);
+    const Bytes bytes(static_cast<double>(elements) * element_bytes(step));
     const Effect take[] = {acquire(slots_[rank])};
     const TaskId read = step.add("read parameters", readers_[rank], rank, item,
                                  FileIo{Direction::read, path_, step.host_place(rank), bytes}, after, take);

@@ -73,6 +73,7 @@ ZeroOptions read_zero(yaml::Map& policy) {
   zero.stage = map.at("stage").count(0, 3);
   zero.reduce_bucket = map.count_or("reduce_bucket_size", zero.reduce_bucket, 1);
   zero.prefetch_bucket = map.count_or("prefetch_bucket_size", zero.prefetch_bucket);
+  zero.max_reuse_distance = map.count_or("max_reuse_distance", zero.max_reuse_distance);
   zero.max_live = map.count_or("max_live_parameters", zero.max_live, 1);
   zero.persistence_threshold = map.count_or("param_persistence_threshold", zero.persistence_threshold);
   zero.reduce_scatter = map.flag_or("reduce_scatter", zero.reduce_scatter);

@@ -25,10 +25,10 @@ namespace tidegate {
 class ActivationPolicy {
  public:
   virtual ~ActivationPolicy() = default;
-  /// The forward of `layer` on every rank: computes, and allocates what backward needs.
-  virtual void forward(Step& step, std::size_t layer) const = 0;
-  /// The backward of `layer` on every rank: restores what it needs, computes, frees.
-  virtual void backward(Step& step, std::size_t layer) const = 0;
+  /// The visits of one backward, in order; forward visits every layer once, in order.
+  virtual std::vector<Visit> backward_order(const LayerGraph& graph) const = 0;
+  /// Adds a visit on every rank: its kernels, and what it allocates and frees.
+  virtual void add(Step& step, const Visit& visit) const = 0;
   /// "full recomputation"
   virtual std::string describe() const = 0;
 };
@@ -37,10 +37,10 @@ class ParameterPolicy {
  public:
   virtual ~ParameterPolicy() = default;
   virtual void prepare(Step& step) = 0;
-  /// Brings this rank's shard of `layer` to the GPU, no earlier than `after`. Returns what a gather of
-  /// the layer has to wait for.
-  virtual std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::size_t layer,
-                                    std::span<const TaskId> after) const = 0;
+  /// Brings `elements` of this rank's shard, part of layer `item`, to the GPU, no earlier than `after`.
+  /// Returns what a gather of them has to wait for.
+  virtual std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item,
+                                    std::int64_t elements, std::span<const TaskId> after) const = 0;
   /// New 16-bit values of `elements` of this rank's shard are in host memory after `after`; returns the
   /// task after which they are where fetch finds them.
   virtual TaskId store(Step& step, std::uint16_t rank, std::int64_t elements, std::int32_t item,

@@ -1,42 +1,53 @@
 #include "sim/policy/activations.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/core.h>
 
-#include "models/base/error.hpp"
-
 namespace tidegate {
 namespace {
 
-// A block is recomputed; the embedding and the head are not: Megatron and DeepSpeed checkpoint the
-// repeated blocks alone.
-bool is_recomputed(const Layer& layer) { return layer.kind == LayerKind::block; }
+// A block is recomputed; embedding and head are not: Megatron and DeepSpeed checkpoint the repeated
+// blocks alone.
+bool is_recomputed(const LayerGraph& graph, std::size_t layer) {
+  return graph.layers[layer].kind == LayerKind::block;
+}
 
 class FullRecompute final : public ActivationPolicy {
  public:
   explicit FullRecompute(std::int64_t every) : every_(static_cast<std::size_t>(every)) {}
 
-  void forward(Step& step, std::size_t layer) const override {
-    const Layer& l = step.graph().layers[layer];
-    const bool starts = !is_recomputed(l) || layer == segment_start(step, layer);
-    const Bytes kept = is_recomputed(l) ? l.input : l.saved();
-    const OwnerId owner = step.plan().owner(is_recomputed(l) ? "checkpoints" : "activations");
-    for (std::uint16_t r = 0; r < step.ranks(); ++r) {
-      auto& use = step.use(r);
-      if (starts) keep(step, layer, r, owner, kept);
-      step.on_gpu("forward", r, static_cast<std::int32_t>(layer), l.forward_kernels(), use.ready, use.effects);
+  std::vector<Visit> backward_order(const LayerGraph& graph) const override {
+    std::vector<Visit> visits;
+    for (std::size_t end = graph.layers.size(); end > 0;) {
+      const std::size_t start = segment_start(graph, end - 1);
+      for (std::size_t l = start; l < end && is_recomputed(graph, l); ++l) visits.push_back({l, Pass::recompute});
+      for (std::size_t l = end; l-- > start;) visits.push_back({l, Pass::backward});
+      end = start;
     }
+    return visits;
   }
 
-  void backward(Step& step, std::size_t layer) const override {
-    const Layer& l = step.graph().layers[layer];
-    for (std::uint16_t r = 0; r < step.ranks(); ++r) {
-      auto& use = step.use(r);
-      std::vector<TaskId> ready = use.ready;
-      if (is_recomputed(l)) restore(step, layer, r, ready);
-      use.effects.push_back(free(*step.kept(layer, r)));
-      step.on_gpu("backward", r, static_cast<std::int32_t>(layer), l.backward_kernels(), ready, use.effects);
+  void add(Step& step, const Visit& visit) const override {
+    std::vector<std::vector<Effect>> effects(step.ranks());
+    const LayerGraph& graph = step.graph();
+    const Layer& layer = graph.layers[visit.layer];
+    if (visit.pass == Pass::forward) {
+      if (!is_recomputed(graph, visit.layer)) {
+        keep_until_backward(step, visit.layer, "activations", layer.saved(), effects);
+      } else if (segment_start(graph, visit.layer) == visit.layer) {
+        keep_until_backward(step, visit.layer, "checkpoints", layer.input, effects);
+      }
+      step.on_layer("forward", visit, std::move(effects));
+    } else if (visit.pass == Pass::recompute) {
+      // From here on the layer's input is among its saved tensors.
+      if (segment_start(graph, visit.layer) == visit.layer) free_kept(step, visit.layer, effects);
+      keep_until_backward(step, visit.layer, "recomputed activations", layer.saved(), effects);
+      step.on_layer("recompute", visit, std::move(effects));
+    } else {
+      free_kept(step, visit.layer, effects);
+      step.on_layer("backward", visit, std::move(effects));
     }
   }
 
@@ -45,49 +56,12 @@ class FullRecompute final : public ActivationPolicy {
   }
 
  private:
-  // Blocks are cut into segments of `every_` from the first block on.
-  static std::size_t first_block(const Step& step, std::size_t layer) {
+  // Runs of blocks are cut into segments of `every_` from their first block on.
+  std::size_t segment_start(const LayerGraph& graph, std::size_t layer) const {
+    if (!is_recomputed(graph, layer)) return layer;
     std::size_t first = layer;
-    while (first > 0 && is_recomputed(step_graph(step).layers[first - 1])) --first;
-    return first;
-  }
-  std::size_t segment_start(const Step& step, std::size_t layer) const {
-    const std::size_t first = first_block(step, layer);
+    while (first > 0 && is_recomputed(graph, first - 1)) --first;
     return first + (layer - first) / every_ * every_;
-  }
-  bool ends_segment(const Step& step, std::size_t layer) const {
-    const auto& layers = step_graph(step).layers;
-    return layer + 1 == layers.size() || !is_recomputed(layers[layer + 1]) ||
-           segment_start(step, layer + 1) == layer + 1;
-  }
-  static const LayerGraph& step_graph(const Step& step) { return step.setting().graph; }
-
-  static void keep(Step& step, std::size_t layer, std::uint16_t r, OwnerId owner, Bytes bytes) {
-    const BufferId buffer = step.plan().buffer(step.gpu_pool(r), owner, bytes);
-    step.kept(layer, r) = buffer;
-    step.use(r).effects.push_back(allocate(buffer));
-  }
-
-  // The last layer of a segment comes first in backward: it runs the whole segment's forward again,
-  // each layer allocating what its backward needs; the segment's input is freed with its first layer.
-  void restore(Step& step, std::size_t layer, std::uint16_t r, std::vector<TaskId>& ready) const {
-    const std::size_t start = segment_start(step, layer);
-    const OwnerId owner = step.plan().owner("recomputed activations");
-    if (ends_segment(step, layer)) {
-      const BufferId input = *step.kept(start, r);
-      std::vector<Kernel> kernels;
-      std::vector<Effect> effects;
-      for (std::size_t l = start; l <= layer; ++l) {
-        const auto more = step.graph().layers[l].forward_kernels();
-        kernels.insert(kernels.end(), more.begin(), more.end());
-        const BufferId saved = step.plan().buffer(step.gpu_pool(r), owner, step.graph().layers[l].saved());
-        effects.push_back(allocate(saved));
-        step.kept(l, r) = saved;
-      }
-      // The layer input is among the saved tensors of its first operator from here on.
-      effects.push_back(free(input));
-      ready = {step.on_gpu("recompute", r, static_cast<std::int32_t>(layer), std::move(kernels), ready, effects)};
-    }
   }
 
   std::size_t every_;
@@ -95,33 +69,39 @@ class FullRecompute final : public ActivationPolicy {
 
 class SelectiveRecompute final : public ActivationPolicy {
  public:
-  void forward(Step& step, std::size_t layer) const override {
-    const Layer& l = step.graph().layers[layer];
-    const OwnerId owner = step.plan().owner("activations");
-    for (std::uint16_t r = 0; r < step.ranks(); ++r) {
-      auto& use = step.use(r);
-      const BufferId saved = step.plan().buffer(step.gpu_pool(r), owner, l.saved() - l.core_saved());
-      step.kept(layer, r) = saved;
-      use.effects.push_back(allocate(saved));
-      step.on_gpu("forward", r, static_cast<std::int32_t>(layer), l.forward_kernels(), use.ready, use.effects);
+  std::vector<Visit> backward_order(const LayerGraph& graph) const override {
+    std::vector<Visit> visits;
+    for (std::size_t l = graph.layers.size(); l-- > 0;) {
+      if (graph.layers[l].core_saved().value() > 0) visits.push_back({l, Pass::recompute_core});
+      visits.push_back({l, Pass::backward});
     }
+    return visits;
   }
 
-  void backward(Step& step, std::size_t layer) const override {
-    const Layer& l = step.graph().layers[layer];
-    const OwnerId owner = step.plan().owner("recomputed activations");
-    for (std::uint16_t r = 0; r < step.ranks(); ++r) {
-      auto& use = step.use(r);
-      std::vector<TaskId> ready = use.ready;
-      if (l.core_saved().value() > 0) {
-        const BufferId core = step.plan().buffer(step.gpu_pool(r), owner, l.core_saved());
-        const Effect effects[] = {allocate(core)};
-        ready = {step.on_gpu("recompute attention", r, static_cast<std::int32_t>(layer), l.core_kernels(), ready, effects)};
-        use.effects.push_back(free(core));
-      }
-      use.effects.push_back(free(*step.kept(layer, r)));
-      step.on_gpu("backward", r, static_cast<std::int32_t>(layer), l.backward_kernels(), ready, use.effects);
+  void add(Step& step, const Visit& visit) const override {
+    std::vector<std::vector<Effect>> effects(step.ranks());
+    const Layer& layer = step.graph().layers[visit.layer];
+    if (visit.pass == Pass::forward) {
+      keep_until_backward(step, visit.layer, "activations", layer.saved() - layer.core_saved(), effects);
+      step.on_layer("forward", visit, std::move(effects));
+      return;
     }
+    if (visit.pass == Pass::recompute_core) {
+      const OwnerId owner = step.plan().owner("recomputed activations");
+      for (std::uint16_t r = 0; r < step.ranks(); ++r) {
+        const BufferId core = step.plan().buffer(step.gpu_pool(r), owner, layer.core_saved());
+        step.rebuilt(r) = core;
+        effects[r].push_back(allocate(core));
+      }
+      step.on_layer("recompute attention", visit, std::move(effects));
+      return;
+    }
+    free_kept(step, visit.layer, effects);
+    for (std::uint16_t r = 0; r < step.ranks(); ++r) {
+      if (step.rebuilt(r)) effects[r].push_back(free(*step.rebuilt(r)));
+      step.rebuilt(r).reset();
+    }
+    step.on_layer("backward", visit, std::move(effects));
   }
 
   std::string describe() const override { return "selective recomputation of the attention core"; }

@@ -20,11 +20,14 @@ std::vector<TaskId> joined(std::span<const TaskId> a, std::span<const TaskId> b)
 Step::Step(const Setting& setting)
     : setting_(setting),
       ranks_(setting.ranks),
-      uses_(setting.ranks),
-      kept_(setting.graph.layers.size() * setting.ranks) {
+      kept_(setting.graph.layers.size() * setting.ranks),
+      rebuilt_(setting.ranks) {
   const Machine& machine = setting.machine;
   ensure(setting.ranks <= machine.gpu_count(), "a rank has a GPU of its own");
   setup_lane_ = plan_.lane("setup", 0);
+  collectives_ = plan_.lane("collectives", 0);
+  workspace_owner_ = plan_.owner("workspace");
+  gradient_owner_ = plan_.owner("gradients");
   for (std::uint16_t r = 0; r < setting.ranks; ++r) {
     const std::string name = "rank" + std::to_string(r) + ".";
     ranks_[r].main = plan_.lane(name + "main", r);
@@ -84,13 +87,68 @@ TaskId Step::on_gpu(const char* name, std::uint16_t rank, std::int32_t item,
 }
 
 TaskId Step::to_host(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
-                     std::span<const TaskId> after) {
-  return add(name, ranks_[rank].d2h, rank, item, Copy{gpu_place(rank), host_place(rank), bytes}, after);
+                     std::span<const TaskId> after, std::span<const Effect> effects) {
+  return add(name, ranks_[rank].d2h, rank, item, Copy{gpu_place(rank), host_place(rank), bytes}, after, effects);
 }
 
 TaskId Step::to_gpu(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
-                    std::span<const TaskId> after) {
-  return add(name, ranks_[rank].h2d, rank, item, Copy{host_place(rank), gpu_place(rank), bytes}, after);
+                    std::span<const TaskId> after, std::span<const Effect> effects) {
+  return add(name, ranks_[rank].h2d, rank, item, Copy{host_place(rank), gpu_place(rank), bytes}, after, effects);
+}
+
+Work Step::collective(CollectiveKind kind, Bytes bytes) const {
+  if (setting_.world == 1) return Delay{};
+  return Collective{kind, bytes, static_cast<std::int32_t>(setting_.world), 0, setting_.ranks};
+}
+
+void Step::add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t rank, std::vector<Effect>& effects) {
+  if (bytes.value() <= 0) return;
+  const BufferId buffer = plan_.buffer(gpu_pools_[rank], owner, bytes);
+  effects.push_back(allocate(buffer));
+  effects.push_back(free(buffer));
+}
+
+std::vector<Kernel> Step::kernels_of(const Visit& visit, const SubModule& part) const {
+  const Layer& layer = graph().layers[visit.layer];
+  if (visit.pass == Pass::recompute_core) return layer.core_kernels();
+  std::vector<Kernel> kernels;
+  for (std::size_t i = 0; i <= part.last - part.first && i + part.first < layer.operators.size(); ++i) {
+    const bool is_backward = visit.pass == Pass::backward;
+    const Operator& op = layer.operators[is_backward ? part.last - i : part.first + i];
+    const auto& list = is_backward ? op.backward : op.forward;
+    kernels.insert(kernels.end(), list.begin(), list.end());
+  }
+  return kernels;
+}
+
+void Step::on_layer(const char* name, const Visit& visit, std::vector<std::vector<Effect>> effects) {
+  const Layer& layer = graph().layers[visit.layer];
+  const auto item = static_cast<std::int32_t>(visit.layer);
+  for (std::uint16_t r = 0; r < ranks(); ++r) {
+    add_short_lived(workspace_owner_, layer.workspace, r, effects[r]);
+    if (visit.pass != Pass::backward || setting_.zero.stage < 2) continue;
+    const auto elements = static_cast<double>(layer.parameters());
+    add_short_lived(gradient_owner_, Bytes(elements * bytes_per_element(graph().dtype)), r, effects[r]);
+  }
+  const bool is_core = visit.pass == Pass::recompute_core;
+  const auto parts = gatherer->sub_modules(visit.layer);
+  const std::size_t count = is_core ? 1 : parts.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const SubModule& part = parts[visit.pass == Pass::backward ? count - 1 - i : i];
+    const Gatherer::Ready ready = is_core ? Gatherer::Ready{} : gatherer->next(*this);
+    std::vector<TaskId> kernels;
+    for (std::uint16_t r = 0; r < ranks(); ++r) {
+      std::vector<Effect> mine;
+      for (const Effect& e : effects[r]) {
+        const bool at_start = e.kind == Effect::Kind::allocate;
+        if (at_start ? i == 0 : i + 1 == count) mine.push_back(e);
+      }
+      if (!ready.frees.empty()) mine.push_back(free(ready.frees[r]));
+      kernels.push_back(on_gpu(name, r, item, kernels_of(visit, part), ready.after, mine));
+    }
+    if (!is_core) gatherer->used(std::move(kernels));
+    if (visit.pass == Pass::backward) gradients->produced(visit.layer, part);
+  }
 }
 
 void Step::begin(std::int64_t iteration, Phase phase) {

@@ -10,6 +10,7 @@
 #include "models/machine.hpp"
 #include "sim/graph/layer_graph.hpp"
 #include "sim/plan/plan.hpp"
+#include "sim/policy/gatherer.hpp"
 
 /// The training step under construction: what every policy adds its tasks to.
 namespace tidegate {
@@ -20,6 +21,7 @@ struct ZeroOptions {
   std::int64_t reduce_bucket = 500'000'000;      ///< elements
   std::int64_t prefetch_bucket = 50'000'000;     ///< elements gathered ahead of use
   std::int64_t max_live = 1'000'000'000;         ///< elements gathered at the same time
+  std::int64_t max_reuse_distance = 1'000'000'000;  ///< elements used between two uses that stay gathered
   std::int64_t persistence_threshold = 100'000;  ///< elements; smaller tensors stay gathered
   bool reduce_scatter = true;  ///< else all-reduce, after which each rank keeps its slice
 };
@@ -36,11 +38,23 @@ struct Setting {
 
 /// Gradients of some tensors, reduced together, in the order in which backward produces them.
 struct Bucket {
-  std::vector<std::int64_t> tensors;  ///< elements, unsharded
+  struct Tensor {
+    std::int64_t elements = 0;  ///< unsharded
+    std::size_t index = 0;      ///< in parameters_in_order
+  };
+  std::vector<Tensor> tensors;
   std::int64_t elements = 0;
   std::int32_t number = 0;   ///< within the micro-step
   std::int64_t micro_step = 0;
   bool is_boundary = false;  ///< of the last micro-step: the update follows
+};
+
+/// Hears of gradients as the plan's backward produces them.
+class GradientSink {
+ public:
+  virtual ~GradientSink() = default;
+  /// The backward kernels of a sub-module have been added on every rank.
+  virtual void produced(std::size_t layer, const SubModule& part) = 0;
 };
 
 /// The moment a thread or stream has reached: what its next task has to wait for.
@@ -106,21 +120,29 @@ class Step {
                 std::span<const Effect> effects = {});
   /// Pinned copies between a rank's GPU and its host memory, on the copy engine of the direction.
   TaskId to_host(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
-                 std::span<const TaskId> after);
+                 std::span<const TaskId> after, std::span<const Effect> effects = {});
   TaskId to_gpu(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
-                std::span<const TaskId> after);
+                std::span<const TaskId> after, std::span<const Effect> effects = {});
 
-  /// What computing the present layer waits for and what its last kernel frees; set by the walker
-  /// before it asks the activation policy.
-  struct LayerUse {
-    std::vector<TaskId> ready;
-    std::vector<Effect> effects;
-  };
-  LayerUse& use(std::uint16_t rank) { return uses_[rank]; }
+  /// The kernels of one visit of a layer on every rank, sub-module by sub-module, each as soon as its
+  /// parameters are gathered. `effects[r]` are added for rank r: allocations at the start of the first
+  /// kernels, frees at the end of the last. Workspace and gradients come and go with the visit.
+  void on_layer(const char* name, const Visit& visit, std::vector<std::vector<Effect>> effects);
+  /// Who gathers parameters and who takes gradients; set by the walker.
+  Gatherer* gatherer = nullptr;
+  GradientSink* gradients = nullptr;
   /// The buffer that `layer` keeps from forward to backward on `rank`.
   std::optional<BufferId>& kept(std::size_t layer, std::uint16_t rank) {
     return kept_[layer * setting_.ranks + rank];
   }
+  /// What the present layer has rebuilt for its backward, besides what it kept.
+  std::optional<BufferId>& rebuilt(std::uint16_t rank) { return rebuilt_[rank]; }
+
+  /// The queue of the data-parallel communicator: its collectives run one after another, in the order in
+  /// which they were issued (one NCCL stream per process group).
+  LaneId collectives() const { return collectives_; }
+  /// A collective of all data-parallel ranks over a buffer of `bytes`; nothing for a single rank.
+  Work collective(CollectiveKind kind, Bytes bytes) const;
 
   /// Tasks added from now on belong to this iteration and phase.
   void begin(std::int64_t iteration, Phase phase);
@@ -134,12 +156,15 @@ class Step {
   Setting setting_;
   PlanBuilder plan_;
   std::vector<Rank> ranks_;
-  std::vector<LayerUse> uses_;
-  std::vector<std::optional<BufferId>> kept_;
+  std::vector<std::optional<BufferId>> kept_, rebuilt_;
   std::vector<PoolId> gpu_pools_, path_pools_;
   PoolId host_pool_{};
-  LaneId setup_lane_{};
+  LaneId setup_lane_{}, collectives_{};
   std::vector<BufferId> standing_;
+  OwnerId workspace_owner_{}, gradient_owner_{};
+
+  void add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t rank, std::vector<Effect>& effects);
+  std::vector<Kernel> kernels_of(const Visit& visit, const SubModule& part) const;
   std::int64_t iteration_ = 0;
   std::int64_t shard_of_all_ = 0;
 };

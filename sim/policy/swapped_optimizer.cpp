@@ -34,7 +34,6 @@ struct RankState {
   std::vector<PathState> paths;
   LaneId upload{};
   std::vector<TaskId> uploads;
-  std::int64_t next_tensor = 0;  // of the backward order, to find a fragment's sub-group
 };
 
 class SwappedOptimizer final : public OptimizerPolicy {
@@ -58,7 +57,6 @@ class SwappedOptimizer final : public OptimizerPolicy {
   void gradients(Step& step, std::uint16_t rank, const Bucket& bucket, TaskId reduced) override {
     const auto elements = static_cast<double>(shard_of(step, bucket));
     const TaskId back = round_trip(step, rank, bucket, elements, reduced);
-    if (bucket.micro_step == 0 && bucket.number == 0) ranks_[rank].next_tensor = 0;
     if (!bucket.is_boundary || options_.has_delayed_gradients) return;
     swap_out_gradients(step, rank, bucket, back);
   }
@@ -126,7 +124,6 @@ class SwappedOptimizer final : public OptimizerPolicy {
     return Bytes(word * (options_.has_delayed_gradients ? 3 : 4) * elements);
   }
 
-  // Path of every tensor, in the order in which backward produces gradients.
   void find_tensor_paths(std::span<const Parameter> tensors, const Step& step) {
     std::size_t group = 0;
     std::int64_t filled = 0;
@@ -135,7 +132,6 @@ class SwappedOptimizer final : public OptimizerPolicy {
       filled += step.shard(t.elements);
       if (filled >= groups_[group].elements) ++group, filled = 0;
     }
-    std::ranges::reverse(tensor_path_);
   }
 
   FileIo file_io(const Step& step, std::uint16_t rank, std::size_t p, Direction direction, Bytes bytes) const {
@@ -166,9 +162,9 @@ class SwappedOptimizer final : public OptimizerPolicy {
       r.gradient = last;
       copied = 0;
     };
-    for (const std::int64_t tensor : bucket.tensors) {
-      const double bytes = word * static_cast<double>(step.shard(tensor));
-      const std::size_t p = tensor_path_[static_cast<std::size_t>(ranks_[rank].next_tensor++)];
+    for (const Bucket::Tensor& tensor : bucket.tensors) {
+      const double bytes = word * static_cast<double>(step.shard(tensor.elements));
+      const std::size_t p = tensor_path_[tensor.index];
       if (bytes >= least_swapped) {
         GradientPool& pool = ranks_[rank].paths[p].gradients;
         if (pool.filled + bytes > buffer_.value()) copy_down(), close_buffer(step, rank, p);
@@ -291,7 +287,7 @@ class SwappedOptimizer final : public OptimizerPolicy {
   SwapOptions options_;
   std::vector<SubGroup> groups_;
   std::vector<std::uint16_t> path_of_;      // by sub-group: index into options_.paths
-  std::vector<std::uint16_t> tensor_path_;  // by tensor in backward order
+  std::vector<std::uint16_t> tensor_path_;  // by tensor, in the order of registration
   Bytes buffer_;                            // one pinned buffer before rounding
   std::vector<std::optional<LockId>> locks_;
   std::vector<RankState> ranks_;

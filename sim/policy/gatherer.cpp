@@ -1,0 +1,155 @@
+#include "sim/policy/gatherer.hpp"
+
+#include <algorithm>
+
+#include "models/base/error.hpp"
+#include "sim/policy/policy.hpp"
+#include "sim/policy/step.hpp"
+
+namespace tidegate {
+namespace {
+
+SubModule whole(const Layer& layer) {
+  return {0, layer.operators.empty() ? 0 : layer.operators.size() - 1, 0, 0};
+}
+
+std::vector<SubModule> split(const Step& step, const Layer& layer) {
+  std::vector<SubModule> parts;
+  for (std::size_t i = 0; i < layer.operators.size(); ++i) {
+    std::int64_t elements = 0, shard = 0;
+    for (const Parameter& p : layer.operators[i].parameters) {
+      if (p.elements < step.setting().zero.persistence_threshold) continue;
+      elements += p.elements;
+      shard += step.shard(p.elements);
+    }
+    // Operators before the first parameters run with them.
+    const bool starts = parts.empty() || (elements > 0 && parts.back().gathered > 0);
+    if (starts) parts.push_back({i, i, 0, 0});
+    parts.back().last = i;
+    parts.back().gathered += elements;
+    parts.back().shard += shard;
+  }
+  if (parts.empty()) parts.push_back(whole(layer));
+  return parts;
+}
+
+}  // namespace
+
+Gatherer::Gatherer(Step& step, const ParameterPolicy& parameters)
+    : parameters_(parameters),
+      is_active_(step.setting().zero.stage == 3),
+      prefetch_bucket_(step.setting().zero.prefetch_bucket),
+      max_live_(step.setting().zero.max_live),
+      max_reuse_distance_(step.setting().zero.max_reuse_distance),
+      element_bytes_(bytes_per_element(step.setting().graph.dtype)),
+      owner_(step.plan().owner("gathered parameters")) {
+  for (const Layer& layer : step.setting().graph.layers) {
+    sub_modules_.push_back(is_active_ ? split(step, layer) : std::vector{whole(layer)});
+  }
+}
+
+void Gatherer::begin(std::span<const Visit> visits, bool is_recorded) {
+  uses_.clear();
+  at_ = 0;
+  is_recorded_ = is_recorded;
+  for (const Visit& visit : visits) add_uses(visit);
+  find_reuse(max_reuse_distance_);
+}
+
+void Gatherer::add_uses(const Visit& visit) {
+  if (visit.pass == Pass::recompute_core) return;  // the attention core has no parameters
+  const auto& parts = sub_modules_[visit.layer];
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::size_t s = visit.pass == Pass::backward ? parts.size() - 1 - i : i;
+    uses_.push_back({.layer = visit.layer, .sub_module = s, .elements = parts[s].gathered});
+  }
+}
+
+void Gatherer::find_reuse(std::int64_t max_reuse_distance) {
+  constexpr std::size_t none = static_cast<std::size_t>(-1);
+  std::vector<std::vector<std::size_t>> last(sub_modules_.size());
+  for (std::size_t l = 0; l < last.size(); ++l) last[l].assign(sub_modules_[l].size(), none);
+  std::vector<std::int64_t> before(uses_.size() + 1, 0);  // elements of all uses before
+  for (std::size_t i = 0; i < uses_.size(); ++i) before[i + 1] = before[i] + uses_[i].elements;
+  for (std::size_t i = 0; i < uses_.size(); ++i) {
+    std::size_t& previous = last[uses_[i].layer][uses_[i].sub_module];
+    if (previous != none && before[i] - before[previous + 1] <= max_reuse_distance) {
+      uses_[previous].reused = i;
+      uses_[i].is_gathered_before = true;
+    }
+    previous = i;
+  }
+}
+
+bool Gatherer::is_present(std::size_t use) const {
+  return uses_[use].elements == 0 || uses_[use].is_gathered_before || uses_[use].gather.has_value();
+}
+
+// Whether the uses between the last one computed and `use` leave room below max_live.
+bool Gatherer::may_prefetch(std::size_t use) const {
+  std::int64_t waiting = 0;
+  for (std::size_t i = at_; i < use; ++i) waiting += uses_[i].elements;
+  return waiting < max_live_;
+}
+
+Gatherer::Ready Gatherer::next(Step& step) {
+  ensure(at_ < uses_.size(), "the uses of a micro-step were announced");
+  Ready ready;
+  if (!is_active_) return ready;
+  if (!is_present(at_)) gather(step, at_);
+  std::int64_t ahead = 0;
+  for (std::size_t i = at_ + 1; is_recorded_ && i < uses_.size() && may_prefetch(i); ++i) {
+    if (!is_present(i)) gather(step, i);
+    ahead += uses_[i].elements;
+    if (ahead >= std::max<std::int64_t>(prefetch_bucket_, 1)) break;
+  }
+  const Use& use = uses_[at_];
+  if (use.elements == 0) return ready;
+  ready.after = {*use.gather};
+  if (use.reused) {
+    uses_[*use.reused].buffers = use.buffers;
+    uses_[*use.reused].gather = use.gather;
+  } else {
+    ready.frees = use.buffers;
+  }
+  return ready;
+}
+
+void Gatherer::used(std::vector<TaskId> kernels) { uses_[at_++].kernels = std::move(kernels); }
+
+void Gatherer::gather(Step& step, std::size_t index) {
+  Use& use = uses_[index];
+  const auto item = static_cast<std::int32_t>(use.layer);
+  const Bytes bytes(static_cast<double>(use.elements) * element_bytes_);
+  std::vector<TaskId> after;
+  std::vector<Effect> effects;
+  for (std::uint16_t r = 0; r < step.ranks(); ++r) {
+    std::vector<TaskId> open = gate(index, r);
+    const auto thread = step.rank(r).thread.tasks();
+    open.insert(open.end(), thread.begin(), thread.end());
+    const std::int64_t shard = sub_modules_[use.layer][use.sub_module].shard;
+    for (const TaskId t : parameters_.fetch(step, r, item, shard, open)) after.push_back(t);
+    use.buffers.push_back(step.plan().buffer(step.gpu_pool(r), owner_, bytes));
+    effects.push_back(allocate(use.buffers.back()));
+  }
+  use.gather = step.add("gather parameters", step.collectives(), 0, item,
+                        step.collective(CollectiveKind::all_gather, bytes), after, effects);
+}
+
+// What must have happened on a rank before `use` may be gathered; at_ is the use being entered.
+std::vector<TaskId> Gatherer::gate(std::size_t use, std::uint16_t rank) const {
+  std::vector<TaskId> gate;
+  // The entered use begins when its parameters are there and the kernels before it have ended.
+  if (use > at_ && uses_[at_].gather) gate.push_back(*uses_[at_].gather);
+  if (at_ > 0) gate.push_back(uses_[at_ - 1].kernels[rank]);
+  std::int64_t live = 0;
+  for (std::size_t i = use; i-- > 0;) {
+    live += uses_[i].elements;
+    if (live < max_live_) continue;
+    if (i < at_) gate.push_back(uses_[i].kernels[rank]);
+    break;
+  }
+  return gate;
+}
+
+}  // namespace tidegate
