@@ -1,11 +1,17 @@
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/core.h>
+#include <CLI/CLI.hpp>
 
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
@@ -20,27 +26,99 @@
 #include "validate/published.hpp"
 
 /// The executable: reads flags, calls one stage after the other, prints. Exit codes: 0 an answer
-/// ("does not fit" is one), 1 a check that failed, 2 the input is wrong, 3 the machine, 4 our own bug.
+/// ("does not fit" is one), 1 a check that failed, 2 the input is wrong, 3 the machine, 4 our own
+/// bug.
 namespace tidegate {
 namespace {
 
+namespace fs = std::filesystem;
+
+// A reader that closes the pipe has seen enough; any other failure is the machine's.
+void print(const std::string& text) {
+  errno = 0;
+  const bool is_written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (is_written || errno == EPIPE) return;
+  throw MachineError(fmt::format("standard output: cannot be written: {}", std::strerror(errno)));
+}
+
+// A word that a POSIX shell reads as one.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+-@%";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+// A string that YAML reads as itself.
+std::string yaml_word(const std::string& text) {
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("''") : std::string(1, c);
+  return word + "'";
+}
+
 struct SimulateFlags {
   std::string scenario;
+  std::string hardware;
   std::vector<std::string> sets;
   std::int32_t iterations = 0;
   std::string trace, plan;
   bool json = false;
 };
 
+std::string not_a_folder(const std::string& path) {
+  if (fs::is_directory(path)) throw InputError({path, 0, 0}, "", "is a folder; give a file");
+  return path;
+}
+
+// A file, or the name of a scenario that ships with the program.
+std::string find_scenario(const std::string& asked) {
+  if (fs::exists(asked)) return not_a_folder(asked);
+  const fs::path dir = fs::path(TIDEGATE_DATA_DIR) / "scenarios";
+  std::vector<std::string> names;
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator(dir, absent)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  if (std::ranges::find(names, asked) != names.end()) return (dir / (asked + ".yaml")).string();
+  std::string text = fmt::format("there is no scenario {}; ", asked);
+  const std::string near = nearest(fs::path(asked).stem().string(), names);
+  if (!near.empty()) text += fmt::format("did you mean {}? ", near);
+  text += fmt::format("those in {}:", dir.string());
+  for (const std::string& name : names) text += " " + name;
+  throw InputError(text);
+}
+
+// A path given on the command line is relative to where the person stands, not to the scenario.
+std::string hardware_override(const std::string& hardware) {
+  const bool is_path = hardware.find('/') != std::string::npos || hardware.ends_with(".yaml");
+  return yaml_word(is_path ? fs::absolute(hardware).lexically_normal().string() : hardware);
+}
+
 std::vector<Override> overrides_of(const SimulateFlags& flags) {
   std::vector<Override> overrides;
+  if (!flags.hardware.empty())
+    overrides.emplace_back("hardware", hardware_override(flags.hardware));
   for (const std::string& text : flags.sets) overrides.push_back(read_override(text));
   if (flags.iterations > 0) overrides.emplace_back("iterations", std::to_string(flags.iterations));
   return overrides;
 }
 
+// Commands that run as they stand: this one with one thing changed.
+std::vector<std::string> next_commands(const SimulateFlags& flags, const Scenario& scenario) {
+  std::string same = "tidegate simulate " + shell_word(flags.scenario);
+  if (!flags.hardware.empty()) same += " --hardware " + shell_word(flags.hardware);
+  for (const std::string& set : flags.sets) same += " --set " + shell_word(set);
+  return {
+      fmt::format("{} --set workload.accumulation={}", same, 2 * scenario.workload.accumulation),
+      same + " --trace trace.json   (open it in ui.perfetto.dev)", "tidegate validate published"};
+}
+
 int simulate_command(const SimulateFlags& flags) {
-  Scenario scenario = load_scenario(flags.scenario, overrides_of(flags));
+  Scenario scenario = load_scenario(find_scenario(flags.scenario), overrides_of(flags));
   Prediction p = predict(scenario);
   if (!flags.plan.empty()) {
     write_atomically(flags.plan, [&](std::ostream& out) { out << dump(p.plan); });
@@ -50,11 +128,8 @@ int simulate_command(const SimulateFlags& flags) {
       write_trace(out, p.plan, p.timeline, p.demands, scenario.machine.resources());
     });
   }
-  p.report.facts.next = {
-      fmt::format("tidegate simulate {} --set policy.optimizer.buffer_count=16", flags.scenario),
-      fmt::format("tidegate simulate {} --trace trace.json   (open it in ui.perfetto.dev)", flags.scenario),
-      "tidegate validate published"};
-  std::cout << (flags.json ? to_json(p.report) : to_text(p.report));
+  p.report.facts.next = next_commands(flags, scenario);
+  print(flags.json ? to_json(p.report) : to_text(p.report));
   return 0;
 }
 
@@ -66,12 +141,13 @@ struct InspectFlags {
 
 int inspect_command(const InspectFlags& flags) {
   Workload workload;
-  workload.network = read_hugging_face(flags.config);
+  workload.network = read_hugging_face(not_a_folder(flags.config));
   constexpr std::int64_t usual = 4096;
-  const std::int64_t longest = workload.network.max_positions > 0 ? workload.network.max_positions : usual;
+  const std::int64_t longest =
+      workload.network.max_positions > 0 ? workload.network.max_positions : usual;
   workload.sequence = flags.sequence > 0 ? flags.sequence : std::min(longest, usual);
   workload.micro_batch = flags.micro_batch;
-  std::cout << (flags.json ? inspect_json(workload) : inspect_text(workload));
+  print(flags.json ? inspect_json(workload) : inspect_text(workload));
   return 0;
 }
 
@@ -81,68 +157,124 @@ int policies_command() {
   for (const PolicyEntry& e : policy_table()) {
     table.rows.push_back({std::string(e.section), std::string(e.name), std::string(e.help)});
   }
-  std::cout << to_text(table);
+  print(to_text(table) + "\nKeys of each: docs/scenario.md\n");
   return 0;
 }
 
 int published_command(const PublishedOptions& options, bool json, bool brief) {
   const Published result = run_published(options);
-  std::cout << (json ? to_json(result) : brief ? to_brief_text(result) : to_text(result));
+  print(json ? to_json(result) : brief ? to_brief_text(result) : to_text(result));
   return result.missed == 0 ? 0 : 1;
+}
+
+void add_simulate(CLI::App& app, SimulateFlags& flags, int& code) {
+  CLI::App* sim =
+      app.add_subcommand("simulate", "predict a scenario: speed, memory, what holds it back");
+  sim->add_option("scenario", flags.scenario,
+                  "scenario file (docs/scenario.md), or the name of one in scenarios/")
+      ->required();
+  sim->add_option("--hardware", flags.hardware,
+                  "profile instead of the scenario's: a name of hw_profiles/ or a file");
+  sim->add_option("--set", flags.sets,
+                  "override a key, of the profile when it begins with machine.; may be repeated")
+      ->allow_extra_args(false);
+  sim->add_option("--iterations", flags.iterations, "iterations to simulate")
+      ->check(CLI::Range(1, most_iterations));
+  sim->add_option("--trace", flags.trace, "write a timeline for ui.perfetto.dev to this file");
+  sim->add_option("--plan", flags.plan, "write the plan to this file, a line per task");
+  sim->add_flag("--json", flags.json, "print JSON (docs/report_json.md)");
+  sim->footer(
+      "Examples:\n"
+      "  tidegate simulate scenarios/mlp_offload_70b.yaml\n"
+      "  tidegate simulate llama31_8b_h200 --hardware a100_8gpu\n"
+      "  tidegate simulate mlp_offload_70b --set policy.optimizer.buffer_count=32 --set "
+      "machine.paths.nvme.count=2\n"
+      "  tidegate simulate zero_infinity_70b --set 'machine.paths.nvme.write=7 GB/s' --trace "
+      "trace.json");
+  sim->callback([&flags, &code] { code = simulate_command(flags); });
+}
+
+void add_inspect(CLI::App& app, InspectFlags& flags, int& code) {
+  CLI::App* inspect =
+      app.add_subcommand("inspect", "show a network: parameters, FLOPs, saved bytes");
+  inspect->add_option("config", flags.config, "Hugging Face config.json")->required();
+  inspect->add_option("--seq", flags.sequence, "tokens per sequence")
+      ->check(CLI::Range(1, 10'000'000));
+  inspect->add_option("--micro-batch", flags.micro_batch, "sequences per step and GPU")
+      ->check(CLI::Range(1, 1'000'000));
+  inspect->add_flag("--json", flags.json, "print JSON");
+  inspect->footer(
+      "Examples:\n"
+      "  tidegate inspect scenarios/configs/llama-3.1-8b.json\n"
+      "  tidegate inspect scenarios/configs/mixtral-8x7b-v0.1.json --seq 8192 --micro-batch 2 "
+      "--json");
+  inspect->callback([&flags, &code] { code = inspect_command(flags); });
+}
+
+void add_policies(CLI::App& app, int& code) {
+  CLI::App* policies = app.add_subcommand("policies", "list the offload policies");
+  policies->footer("Example:\n  tidegate policies");
+  policies->callback([&code] { code = policies_command(); });
+}
+
+struct PublishedFlags {
+  PublishedOptions options;
+  bool json = false, brief = false;
+};
+
+void add_validate(CLI::App& app, PublishedFlags& flags, int& code) {
+  CLI::App* validate = app.add_subcommand("validate", "hold predictions against measurements");
+  validate->footer("Example:\n  tidegate validate published");
+  CLI::App* published =
+      validate->add_subcommand("published", "published runs, predicted and measured");
+  published->add_option("--case", flags.options.only, "only cases whose name contains this");
+  published->add_option("--file", flags.options.file,
+                        "cases of this file instead of those that ship");
+  CLI::Option* brief = published->add_flag("--brief", flags.brief, "iterations and speed-ups only");
+  published
+      ->add_flag("--ablation", flags.options.ablation, "also switch the principles on one by one")
+      ->excludes(brief);
+  published->add_flag("--json", flags.json, "print JSON (docs/published_json.md)")->excludes(brief);
+  published->footer(
+      "Examples:\n"
+      "  tidegate validate published --brief\n"
+      "  tidegate validate published --case 70B\n"
+      "  tidegate validate published --ablation\n"
+      "Exit code 1 when a gated row misses its gate.");
+  published->callback(
+      [&flags, &code] { code = published_command(flags.options, flags.json, flags.brief); });
+  validate->callback([validate] {
+    if (validate->get_subcommands().empty()) print(validate->help());
+  });
 }
 
 int run(int argc, char** argv) {
   CLI::App app{"Tidegate predicts the speed and memory of offloaded training before it runs."};
-  app.set_version_flag("--version", std::string("tidegate ") + revision());
-  app.require_subcommand(1);
-  app.footer("Examples:\n"
-             "  tidegate simulate scenarios/mlp_offload_70b.yaml\n"
-             "  tidegate simulate scenarios/mlp_offload_70b.yaml --set policy.optimizer.cache=false --json\n"
-             "  tidegate inspect config.json\n"
-             "  tidegate validate published\n"
-             "Exit codes: 0 an answer, 1 a check failed, 2 wrong input, 3 machine error, 4 internal error");
+  app.set_version_flag("--version", fmt::format("tidegate {} ({})", TIDEGATE_VERSION, revision()));
+  app.footer(
+      "Examples:\n"
+      "  tidegate simulate scenarios/mlp_offload_70b.yaml\n"
+      "  tidegate simulate scenarios/mlp_offload_70b.yaml --set policy.optimizer.cache=false "
+      "--json\n"
+      "  tidegate inspect scenarios/configs/llama-2-7b.json\n"
+      "  tidegate validate published\n"
+      "Help of a command: tidegate simulate --help\n"
+      "Exit codes: 0 an answer, 1 a check failed, 2 wrong input, 3 machine error, 4 internal "
+      "error");
   int code = 0;
-
   SimulateFlags simulate_flags;
-  CLI::App* sim = app.add_subcommand("simulate", "predict a scenario");
-  sim->add_option("scenario", simulate_flags.scenario, "scenario file (YAML)")->required();
-  sim->add_option("--set", simulate_flags.sets,
-                  "override a key: policy.optimizer.buffer_count=32, machine.paths.nvme.read=\"12 GB/s\"")
-      ->allow_extra_args(false);
-  sim->add_option("--iterations", simulate_flags.iterations, "iterations to simulate")->check(CLI::PositiveNumber);
-  sim->add_option("--trace", simulate_flags.trace, "write a timeline for ui.perfetto.dev");
-  sim->add_option("--plan", simulate_flags.plan, "write the plan, a line per task");
-  sim->add_flag("--json", simulate_flags.json, "print JSON (docs/report_json.md)");
-  sim->callback([&] { code = simulate_command(simulate_flags); });
-
   InspectFlags inspect_flags;
-  CLI::App* inspect = app.add_subcommand("inspect", "show a network: parameters, FLOPs, saved bytes");
-  inspect->add_option("config", inspect_flags.config, "Hugging Face config.json")->required();
-  inspect->add_option("--seq", inspect_flags.sequence, "tokens per sequence")->check(CLI::PositiveNumber);
-  inspect->add_option("--micro-batch", inspect_flags.micro_batch, "sequences per step and GPU")->check(CLI::PositiveNumber);
-  inspect->add_flag("--json", inspect_flags.json, "print JSON");
-  inspect->callback([&] { code = inspect_command(inspect_flags); });
-
-  CLI::App* policies = app.add_subcommand("policies", "list the policies");
-  policies->callback([&] { code = policies_command(); });
-
-  PublishedOptions published_options;
-  bool published_json = false, published_brief = false;
-  CLI::App* validate = app.add_subcommand("validate", "hold predictions against measurements");
-  validate->require_subcommand(1);
-  CLI::App* published = validate->add_subcommand("published", "published runs, predicted and measured");
-  published->add_option("--case", published_options.only, "only cases whose name contains this");
-  published->add_flag("--brief", published_brief, "iterations and speed-ups only");
-  published->add_flag("--ablation", published_options.ablation, "switch the principles on one by one");
-  published->add_flag("--json", published_json, "print JSON (docs/published_json.md)");
-  published->callback([&] { code = published_command(published_options, published_json, published_brief); });
-
+  PublishedFlags published_flags;
+  add_simulate(app, simulate_flags, code);
+  add_inspect(app, inspect_flags, code);
+  add_policies(app, code);
+  add_validate(app, published_flags, code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int cli_code = app.exit(error);
-    return cli_code == 0 ? 0 : 2;
+    return app.exit(error) == 0 ? 0 : 2;
   }
+  if (app.get_subcommands().empty()) print(app.help());
   return code;
 }
 
@@ -150,6 +282,8 @@ int run(int argc, char** argv) {
 }  // namespace tidegate
 
 int main(int argc, char** argv) {
+  // A closed pipe is seen where it is written to (print), not as a signal.
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     return tidegate::run(argc, argv);
   } catch (const tidegate::InputError& error) {
@@ -159,7 +293,8 @@ int main(int argc, char** argv) {
     std::cerr << error.what() << "\n";
     return 3;
   } catch (const std::exception& error) {
-    std::cerr << "internal error: " << error.what() << "\nPlease report this with the command line.\n";
+    std::cerr << "internal error: " << error.what()
+              << "\nPlease report this with the command line.\n";
     return 4;
   }
 }

@@ -7,14 +7,17 @@
 
 /// Published runs: what was measured, what is predicted, and how far apart they are.
 ///
-/// validate/published/*.yaml hold the measured values with their source, the scenario of each run, and
-/// which quantities set a value of the profile (in sample). relative_error = predicted / measured - 1.
+/// validate/published/*.yaml hold the measured values with their source, the scenario of each run,
+/// and which quantities set a value of the profile (in sample). relative_error = predicted /
+/// measured - 1.
 ///
-/// Gates, on |relative_error|: in-sample backward and update 2 %; out of sample, phases above one second
-/// 10 %, iterations 8 %, memory peaks 10 %, speed-ups 10 %. Other rows are shown and not gated.
+/// Gates, on |relative_error|: in-sample backward and update 2 %; out of sample, phases above one
+/// second 10 %, iterations 8 %, memory peaks 10 %, speed-ups 10 %. Other rows are shown and not
+/// gated.
 namespace tidegate {
 
 struct PublishedOptions {
+  std::string file;       ///< of cases (docs/published_json.md); empty: the one that ships
   std::string only;       ///< cases whose name contains this; empty: all
   bool ablation = false;  ///< also run the switch-by-switch table
 };
@@ -45,11 +48,12 @@ struct Published {
   std::string ablation;  ///< table as text, empty when not asked for
 };
 
-/// Predicts every case. Throws InputError on a wrong case file or an unknown case name.
+/// Predicts every case. Throws InputError on a wrong case file, with places, or on an unknown case
+/// name.
 Published run_published(const PublishedOptions& options);
 
 std::string to_text(const Published& published);
-/// Iterations and speed-ups, a line per run.
+/// Iterations and speed-ups, a line per run; the summary and how many gates hold.
 std::string to_brief_text(const Published& published);
 /// {schema: "tidegate.published/1", rows: […], summary: […]} as in docs/published_json.md.
 std::string to_json(const Published& published);

@@ -22,9 +22,11 @@ std::string verdict(const PublishedRow& row) {
 }
 
 Table rows_table(const Published& p) {
-  Table table{.header = {"case", "variant", "quantity", "predicted", "measured", "error", "sample", ""},
-              .rows = {},
-              .align = {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right, Align::left, Align::left}};
+  Table table{
+      .header = {"case", "variant", "quantity", "predicted", "measured", "error", "sample", ""},
+      .rows = {},
+      .align = {Align::left, Align::left, Align::left, Align::right, Align::right, Align::right,
+                Align::left, Align::left}};
   std::string last;
   for (const PublishedRow& row : p.rows) {
     const std::string here = row.case_name + "/" + row.variant;
@@ -32,7 +34,8 @@ Table rows_table(const Published& p) {
     last = here;
     table.rows.push_back({repeats ? "" : row.case_name, repeats ? "" : row.variant, row.quantity,
                           value_text(row, row.predicted), value_text(row, row.measured),
-                          fmt::format("{:+.1f} %", 100 * row.relative_error()), row.in_sample ? "in" : "out", verdict(row)});
+                          fmt::format("{:+.1f} %", 100 * row.relative_error()),
+                          row.in_sample ? "in" : "out", verdict(row)});
   }
   return table;
 }
@@ -49,11 +52,17 @@ Table summary_table(const Published& p) {
 }
 
 // The row of one quantity of the run that `at` belongs to, or none.
-const PublishedRow* find_row(const Published& p, const PublishedRow& at, std::string_view quantity) {
+const PublishedRow* find_row(const Published& p, const PublishedRow& at,
+                             std::string_view quantity) {
   for (const PublishedRow& row : p.rows) {
-    if (row.case_name == at.case_name && row.variant == at.variant && row.quantity == quantity) return &row;
+    if (row.case_name == at.case_name && row.variant == at.variant && row.quantity == quantity)
+      return &row;
   }
   return nullptr;
+}
+
+std::string gates_text(const Published& p) {
+  return fmt::format("{} of {} gated rows hold.\n", p.gated - p.missed, p.gated);
 }
 
 }  // namespace
@@ -61,7 +70,8 @@ const PublishedRow* find_row(const Published& p, const PublishedRow& at, std::st
 std::string to_brief_text(const Published& p) {
   Table table{.header = {"case", "run", "predicted", "measured", "error", "speed-up", "measured"},
               .rows = {},
-              .align = {Align::left, Align::left, Align::right, Align::right, Align::right, Align::right, Align::right}};
+              .align = {Align::left, Align::left, Align::right, Align::right, Align::right,
+                        Align::right, Align::right}};
   for (const PublishedRow& row : p.rows) {
     if (row.quantity != "iteration") continue;
     const PublishedRow* speedup = find_row(p, row, "speedup");
@@ -71,18 +81,23 @@ std::string to_brief_text(const Published& p) {
                           speedup ? value_text(*speedup, speedup->predicted) : "",
                           speedup ? value_text(*speedup, speedup->measured) : ""});
   }
-  return fmt::format("{}, time of an iteration\nmeasured: {}\n\n{}\n{}", p.title, p.source, to_text(table), to_text(summary_table(p)));
+  return fmt::format("{}, time of an iteration\nmeasured: {}\n\n{}\n{}\n{}", p.title, p.source,
+                     to_text(table), to_text(summary_table(p)), gates_text(p));
 }
 
 std::string to_text(const Published& p) {
-  std::string text = fmt::format("{}\nmeasured: {}\nprofile:  {}, one for all rows\n\n", p.title, p.source, p.profile);
+  std::string text = fmt::format("{}\nmeasured: {}\nprofile:  {}, one for all rows\n\n", p.title,
+                                 p.source, p.profile);
   text += to_text(rows_table(p)) + "\n" + to_text(summary_table(p)) + "\n";
-  text += fmt::format("{} of {} gated rows hold.\n", p.gated - p.missed, p.gated);
+  text += gates_text(p);
   if (!p.ablation.empty()) text += "\n" + p.ablation;
   text += "\nNotes\n";
   for (const std::string& note : p.notes) text += "  " + wrap(note, 96, 4) + "\n";
-  text += "  in: a quantity that set a value of the profile. out: one that did not. The file system's rates\n"
-          "  come from the first synchronous transfers of the multi-path logs, before any steady state.\n";
+  text +=
+      "  in: a quantity that set a value of the profile. out: one that did not. The file system's "
+      "rates\n"
+      "  come from the first synchronous transfers of the multi-path logs, before any steady "
+      "state.\n";
   return text;
 }
 

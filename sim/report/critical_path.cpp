@@ -83,17 +83,33 @@ class Causes {
   std::vector<TaskId> by_end_;
 };
 
-// The resource that a demand takes the largest fraction of.
-std::optional<ResourceId> dominant(const Demand& demand) {
+// Seconds of every resource that the tasks of the plan need, by resource.
+std::vector<double> loads_of(const Plan& plan, std::span<const Demand> demands) {
+  std::vector<double> loads;
+  for (const Task& task : plan.tasks) {
+    const Demand& demand = demands[index(task.work)];
+    for (const Share& share : demand.used()) {
+      const std::size_t r = index(share.resource);
+      if (r >= loads.size()) loads.resize(r + 1, 0);
+      loads[r] += share.fraction * demand.alone.value();
+    }
+  }
+  return loads;
+}
+
+// The resource that a demand takes the largest fraction of; of equal ones the most loaded.
+std::optional<ResourceId> dominant(const Demand& demand, std::span<const double> loads) {
   const auto used = demand.used();
   if (used.empty()) return std::nullopt;
-  return std::ranges::max_element(used, {}, &Share::fraction)->resource;
+  const auto weight = [&](const Share& s) {
+    return std::pair(s.fraction, loads[index(s.resource)]);
+  };
+  return std::ranges::max_element(used, {}, weight)->resource;
 }
 
 // Appends the task's time within [from, to], its latency apart.
-void blame_task(std::vector<Segment>& path, TaskId task, const Demand& demand, Instant start,
-                Instant from, Instant to) {
-  const auto resource = dominant(demand);
+void blame_task(std::vector<Segment>& path, TaskId task, const Demand& demand,
+                std::optional<ResourceId> resource, Instant start, Instant from, Instant to) {
   const Instant work_from = resource ? std::clamp(start + to_ticks(demand.latency), from, to) : to;
   if (work_from < to) path.push_back({work_from, to, Blame::resource, *resource, task});
   if (from < work_from) path.push_back({from, work_from, Blame::latency, {}, task});
@@ -105,6 +121,7 @@ std::vector<Segment> critical_path(const Plan& plan, const Timeline& timeline,
                                    std::span<const Demand> demands, const Steady& steady) {
   std::vector<Segment> path;
   const Causes causes(plan, timeline, steady.from);
+  const std::vector<double> loads = loads_of(plan, demands);
   Instant now = steady.to;
   TaskId task = steady.last.value_or(none);
   // A lawful timeline ends the walk by itself. Measured clocks that disagree could lead it in a
@@ -114,7 +131,8 @@ std::vector<Segment> critical_path(const Plan& plan, const Timeline& timeline,
     const Instant end = std::clamp(timeline.end[index(task)], steady.from, now);
     if (end < now) path.push_back({end, now, Blame::wait, {}, {}});
     now = std::clamp(start, steady.from, end);
-    blame_task(path, task, demands[index(plan.task(task).work)], start, now, end);
+    const Demand& demand = demands[index(plan.task(task).work)];
+    blame_task(path, task, demand, dominant(demand, loads), start, now, end);
     if (now > steady.from) task = causes.of(task);
   }
   if (now > steady.from) path.push_back({steady.from, now, Blame::wait, {}, {}});

@@ -20,8 +20,9 @@
 ///      that instant, else
 ///   4. of its predecessors and the earlier task of its lane the one that ended last; the time
 ///      between is a wait that no task explains.
-/// A task's own time is blamed on the resource of which it takes the largest fraction, its latency
-/// (and a task that uses nothing) on latency.
+/// A task's own time is blamed on the resource of which it takes the largest fraction, of equal
+/// ones on that with the most work in the whole plan (a port that two GPUs share, not the link of
+/// one). Its latency (and a task that uses nothing) is blamed on latency.
 namespace tidegate {
 
 enum class Blame { resource, latency, wait };

@@ -8,6 +8,8 @@
 
 #include <fmt/core.h>
 
+#include "sim/report/words.hpp"
+
 namespace tidegate {
 namespace {
 
@@ -30,22 +32,30 @@ std::string kin_name(std::string_view name) {
   return kin;
 }
 
-Kin alone(const Report::Resource& r) {
-  return {r.name, r.busy_fraction, r.work_fraction, r.exposed, r.bytes};
-}
-
 Kin together(const std::string& name, const std::vector<Report::Resource>& members) {
-  Kin kin{.name = fmt::format("{} ({})", name, members.size())};
+  const auto range = [&](double Report::Resource::* fraction) {
+    const auto [least, most] = std::ranges::minmax(members, {}, fraction);
+    return Range{least.*fraction, most.*fraction};
+  };
+  Kin kin{.name = members.size() == 1 ? members.front().name
+                                      : fmt::format("{} ({})", name, members.size()),
+          .busy_fraction = range(&Report::Resource::busy_fraction),
+          .work_fraction = range(&Report::Resource::work_fraction),
+          .only_carries = true};
   for (const Report::Resource& r : members) {
-    kin.busy_fraction += r.busy_fraction / static_cast<double>(members.size());
-    kin.work_fraction += r.work_fraction / static_cast<double>(members.size());
     kin.exposed += r.exposed;
     kin.bytes += r.bytes;
+    kin.only_carries &= r.only_carries;
   }
   return kin;
 }
 
 }  // namespace
+
+std::string percent_text(const Range& range) {
+  if (range.most - range.least <= alike) return percent_text((range.least + range.most) / 2);
+  return fmt::format("{:.0f} to {:.0f} %", 100 * range.least, 100 * range.most);
+}
 
 std::vector<Kin> kin_of(const std::vector<Report::Resource>& resources) {
   std::map<std::string, std::vector<Report::Resource>> families;
@@ -53,16 +63,9 @@ std::vector<Kin> kin_of(const std::vector<Report::Resource>& resources) {
     if (r.busy_fraction > 0 || r.exposed > Seconds(0)) families[kin_name(r.name)].push_back(r);
   }
   std::vector<Kin> list;
-  for (const auto& [name, members] : families) {
-    const auto [least, most] = std::ranges::minmax(members, {}, &Report::Resource::busy_fraction);
-    if (members.size() > 1 && most.busy_fraction - least.busy_fraction <= alike) {
-      list.push_back(together(name, members));
-    } else {
-      for (const Report::Resource& r : members) list.push_back(alone(r));
-    }
-  }
+  for (const auto& [name, members] : families) list.push_back(together(name, members));
   std::ranges::stable_sort(list, [](const Kin& a, const Kin& b) {
-    return std::pair(a.exposed, a.busy_fraction) > std::pair(b.exposed, b.busy_fraction);
+    return std::pair(a.exposed, a.busy_fraction.most) > std::pair(b.exposed, b.busy_fraction.most);
   });
   return list;
 }

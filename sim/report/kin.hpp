@@ -9,18 +9,26 @@
 ///
 /// Resources whose names differ only in numbers (gpu0, gpu1, …) are kin. The critical path hops
 /// between equal ranks, so that exposed time is spread over kin by chance; together they show what
-/// the run waits for. Kin are told together when their busy fractions differ by at most `alike`;
-/// else one by one, because the difference is the news.
+/// the run waits for. Kin are always told together; fractions that differ by more than `alike` are
+/// told as a range, because the difference is news.
 namespace tidegate {
 
 constexpr double alike = 0.05;
 
-struct Kin {
-  std::string name;                             ///< "gpu* (8)", or the resource's own name
-  double busy_fraction = 0, work_fraction = 0;  ///< means
-  Seconds exposed;                              ///< sum
-  Bytes bytes;                                  ///< sum
+struct Range {
+  double least = 0, most = 0;
 };
+
+struct Kin {
+  std::string name;  ///< "gpu* (8)", or the resource's own name
+  Range busy_fraction, work_fraction;
+  Seconds exposed;            ///< sum
+  Bytes bytes;                ///< sum
+  bool only_carries = false;  ///< of all of them
+};
+
+/// "52 %", the mean of the ends, or "10 to 90 %" when they are not alike.
+std::string percent_text(const Range& range);
 
 /// Most exposed first, then busiest; those that nothing uses are left out.
 std::vector<Kin> kin_of(const std::vector<Report::Resource>& resources);

@@ -83,7 +83,8 @@ void report_resources(Report& report, std::span<const Resource> resources,
                                 .busy_fraction = to_seconds(use[r].busy).value() / period,
                                 .work_fraction = use[r].work_within.value() / period,
                                 .work = use[r].work / steady.iterations(),
-                                .bytes = use[r].bytes / steady.iterations()});
+                                .bytes = use[r].bytes / steady.iterations(),
+                                .only_carries = use[r].only_carries});
   }
 }
 

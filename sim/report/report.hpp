@@ -47,7 +47,8 @@ struct RunFacts {
   std::int32_t gpus = 1;
   Flops model_flops;     ///< 6 · active_parameters · tokens + attention: no recomputation
   Flops hardware_flops;  ///< what the GPUs really compute, recomputation included
-  std::vector<std::string> assumptions;
+  std::vector<std::string>
+      assumptions;  ///< "host.adam_rate = 3e9 (why)": a key of the profile first
   std::vector<std::string> notes;
   std::vector<std::string> next;  ///< commands worth trying now, printed at the end of the text
   std::vector<Storage> storage;   ///< by path, in the order of FileIo::path
@@ -84,6 +85,9 @@ struct Report {
     Seconds exposed;
     Seconds work;  ///< of one iteration
     Bytes bytes;   ///< payload of the copies, file accesses and collectives that use it
+    /// Nothing else uses it, so that `bytes` is all its traffic: links, paths, not memories or
+    /// cores.
+    bool only_carries = false;
   };
   /// Bytes between one storage path and memory, of one node, and what writing does to the drive.
   struct Path {
@@ -142,7 +146,9 @@ Report summarize(const Plan& plan, const Timeline& timeline, std::span<const Dem
                  std::span<const Resource> resources, const RunFacts& facts);
 
 /// For people: verdict, phases, memory, resources, critical path, storage, assumptions. UTF-8
-/// without colours, lines of at most `width` columns where words allow.
+/// without colours, lines of at most `width` columns where words allow. Resources that differ in a
+/// number are one line (kin.hpp); of the assumptions, those that matter most to this run are shown
+/// (assumptions.hpp). JSON has all of both.
 std::string to_text(const Report& report, std::size_t width = 80);
 
 /// For programs: one JSON object, schema "tidegate.report/1", described in docs/report_json.md.

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/report/assumptions.hpp"
 #include "sim/report/kin.hpp"
 #include "sim/report/report.hpp"
 #include "sim/report/table.hpp"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t owners_shown = 4;
 constexpr std::size_t tasks_shown = 6;
+constexpr std::size_t assumptions_shown = 6;
 constexpr std::size_t bar_columns = 24;
 
 using Row = std::vector<std::string>;
@@ -113,7 +115,7 @@ std::string resources_text(const Report& report) {
   for (const Kin& kin : kin_of(report.resources)) {
     table.rows.push_back({kin.name, percent_text(kin.busy_fraction),
                           percent_text(kin.work_fraction), to_text(kin.exposed), part(kin.exposed),
-                          kin.bytes > Bytes(0) ? to_text(kin.bytes) : ""});
+                          kin.only_carries && kin.bytes > Bytes(0) ? to_text(kin.bytes) : ""});
   }
   for (const auto& [name, time] : {std::pair("latency", report.latency), {"wait", report.wait}}) {
     if (time > Seconds(0)) table.rows.push_back({name, "", "", to_text(time), part(time)});
@@ -139,7 +141,11 @@ std::string critical_text(const Report& report) {
 }
 
 std::string life_text(const Report::Path& path) {
-  if (path.life_years) return number_text(*path.life_years) + " years";
+  constexpr double days_per_year = 365.25;
+  if (path.life_years && *path.life_years < 1) {
+    return fmt::format("{:.0f} days", days_per_year * *path.life_years);
+  }
+  if (path.life_years) return fmt::format("{:.3g} years", *path.life_years);
   return path.written > Bytes(0) ? "not rated" : "";
 }
 
@@ -185,6 +191,17 @@ std::string list_text(const char* title, const std::vector<std::string>& lines, 
   return text;
 }
 
+std::string assumptions_text(const Report& report, std::size_t width) {
+  const std::vector<std::string>& all = report.facts.assumptions;
+  std::vector<std::string> lines = foremost_assumptions(report, assumptions_shown);
+  const std::size_t more = all.size() - lines.size();
+  if (more > 0) {
+    const char* what = lines.empty() ? "of devices that are never exposed here" : "more";
+    lines.push_back(fmt::format("{} {}; --json lists all", more, what));
+  }
+  return list_text("Assumed, not measured", lines, width);
+}
+
 // Commands are for copying: never broken.
 std::string next_text(const RunFacts& facts) {
   std::string text;
@@ -201,7 +218,7 @@ std::string to_text(const Report& report, std::size_t width) {
       {title_text(facts, width), verdict_text(report, width), phases_text(report, width),
        memory_text(report), resources_text(report), critical_text(report), storage_text(report),
        links_text(report), workload_text(facts, width), list_text("Notes", facts.notes, width),
-       list_text("Assumed, not measured", facts.assumptions, width), next_text(facts)},
+       assumptions_text(report, width), next_text(facts)},
       "\n");
 }
 

@@ -88,8 +88,10 @@ std::vector<ResourceUse> use_of(const Plan& plan, const Timeline& timeline,
   }
   const std::vector<double> counts = counts_of(plan, steady);
   for (std::size_t w = 0; w < counts.size(); ++w) {
+    const bool carries = payload(plan.works[w]) > Bytes(0);
     for (const Share& share : demands[w].used()) {
       ResourceUse& u = use.at(index(share.resource));
+      u.only_carries &= carries;
       u.work += counts[w] * share.fraction * demands[w].alone;
       u.bytes += counts[w] * payload(plan.works[w]);
     }

@@ -24,10 +24,11 @@ Bytes payload(const Work& work);
 ///
 /// of each, spread evenly over that time.
 struct ResourceUse {
-  Instant busy = 0;     ///< length of the union of its tasks' uses within the period
-  Seconds work_within;  ///< part of the work that falls within the period
-  Seconds work;         ///< of all tasks of the period's iterations, whenever they ran
-  Bytes bytes;          ///< payload of the tasks of the period's iterations
+  Instant busy = 0;          ///< length of the union of its tasks' uses within the period
+  Seconds work_within;       ///< part of the work that falls within the period
+  Seconds work;              ///< of all tasks of the period's iterations, whenever they ran
+  Bytes bytes;               ///< payload of the tasks of the period's iterations
+  bool only_carries = true;  ///< every task of the plan that uses it has a payload
 };
 
 std::vector<ResourceUse> use_of(const Plan& plan, const Timeline& timeline,

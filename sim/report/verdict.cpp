@@ -54,7 +54,9 @@ std::string overflows_text(const std::vector<Report::Overflow>& overflows, std::
       is_told[k] = true;
       pools.push_back(overflows[k].pool);
     }
-    text += overflow_text(join(pools, ", "), overflows[i], width);
+    const std::string names =
+        pools.size() > 2 ? fmt::format("{} ({} alike)", pools[0], pools.size()) : join(pools, ", ");
+    text += overflow_text(names, overflows[i], width);
   }
   return text.empty() ? "" : "Does not fit.\n" + text + "\n";
 }

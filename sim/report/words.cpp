@@ -22,6 +22,7 @@ std::string count_text(double v) {
 
 std::string percent_text(double fraction) {
   const double p = 100 * fraction;
+  if (p > 0 && p < 0.05) return "<0.1 %";
   return p != 0 && std::abs(p) < 9.95 ? fmt::format("{:.1f} %", p) : fmt::format("{:.0f} %", p);
 }
 

@@ -13,7 +13,7 @@ namespace tidegate {
 std::string number_text(double v);
 /// "48.16 billion", "7.2 million", "16850".
 std::string count_text(double v);
-/// "97 %", and below ten one digit more: "3.2 %".
+/// "97 %", and below ten one digit more: "3.2 %"; what would round to nothing is "<0.1 %".
 std::string percent_text(double fraction);
 std::string bytes_text(std::int64_t bytes);
 /// The part of the whole; 0 when the whole is nothing.

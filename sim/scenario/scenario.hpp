@@ -11,11 +11,14 @@
 
 namespace tidegate {
 
+/// More would only take time: the last two iterations of a run are the steady ones.
+inline constexpr std::int32_t most_iterations = 1000;
+
 /// A question: this workload, on this machine, under this policy.
 ///
 /// The file has the sections name, workload (sim/graph/workload.hpp), hardware (a profile's name or
-/// path), policy (sim/policy/policy.hpp), and optionally ranks (data-parallel ranks per node; all GPUs
-/// by default) and iterations.
+/// path), policy (sim/policy/policy.hpp), and optionally ranks (data-parallel ranks per node; all
+/// GPUs by default) and iterations.
 struct Scenario {
   std::string name;
   Workload workload;
@@ -26,8 +29,8 @@ struct Scenario {
   std::int32_t iterations = 6;
 };
 
-/// A dotted key and the YAML text that replaces its value: policy.optimizer.buffer_count=32. Keys that
-/// begin with "machine." change the profile instead: machine.gpus.count=2.
+/// A dotted key and the YAML text that replaces its value: policy.optimizer.buffer_count=32. Keys
+/// that begin with "machine." change the profile instead: machine.gpus.count=2.
 using Override = std::pair<std::string, std::string>;
 
 /// "key=value" as given to --set. Throws InputError when there is no '='.

@@ -83,6 +83,21 @@ TEST_CASE("a task is blamed on the resource it takes most of", "[critical path]"
   CHECK(path[0].resource == ResourceId{1});
 }
 
+TEST_CASE("of resources taken alike the one with more work is blamed", "[critical path]") {
+  // Two links at full speed behind one port at full speed: the port has twice the work of each
+  // link.
+  RunBuilder run;
+  for (int gpu = 0; gpu < 2; ++gpu) {
+    Demand copy = demand(gpu, 2);
+    copy.use(ResourceId{2}, 1);
+    run.add({"copy", run.plan.lane("h2d", static_cast<std::uint16_t>(gpu))},
+            Delay{Seconds(2 + gpu)}, copy, 2 * gpu, 2 * gpu + 2);
+  }
+  const Report report = run.finish(1, 2, {{"link0"}, {"link1"}, {"port"}}).report();
+  CHECK(report.resources[0].exposed == 0_s);
+  CHECK(report.resources[2].exposed == 2_s);  // the walk ends where no task explains the wait
+}
+
 TEST_CASE("tasks without duration do not lead the walk in a circle", "[critical path]") {
   RunBuilder run;
   const LaneId a = run.plan.lane("a", 0), b = run.plan.lane("b", 0);

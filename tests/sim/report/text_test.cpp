@@ -1,5 +1,6 @@
 #include <sstream>
 
+#include "sim/report/assumptions.hpp"
 #include "sim/report/kin.hpp"
 #include "sim/report/report.hpp"
 #include "sim/report/table.hpp"
@@ -30,7 +31,7 @@ Run full_run(double capacity_gb) {
       .model_flops = Flops(60e12),
       .hardware_flops = Flops(80e12),
       .assumptions =
-          {"drive.latency is 80 us: a guess from similar drives of the same year and class"},
+          {"paths.drive.latency = 80 us (a guess from similar drives of the same year and class)"},
       .notes = {"gradients are written, never read"},
       .next = {"tidegate simulate toy.yaml --trace toy.json"},
       .storage = {{"drive", Bytes(17.28e12 * 365.25), 2}}};
@@ -68,24 +69,78 @@ TEST_CASE("a run that does not fit says where, when, who and what would help", "
           "With enough memory, an iteration would take 10 s"));
 }
 
-TEST_CASE("kin are told together when they are alike and apart when they are not", "[text]") {
-  std::vector<Report::Resource> gpus = {
-      {.name = "gpu0 h2d", .busy_fraction = 0.5, .exposed = 1_s},
-      {.name = "gpu12 h2d", .busy_fraction = 0.54, .exposed = 2_s},
-      {.name = "idle"}};
-  SECTION("4 points apart: one line with the mean and the sum") {
+TEST_CASE("kin are one line; what is not alike among them is a range", "[text]") {
+  std::vector<Report::Resource> gpus = {{.name = "gpu0 h2d",
+                                         .busy_fraction = 0.5,
+                                         .exposed = 1_s,
+                                         .bytes = 1_GB,
+                                         .only_carries = true},
+                                        {.name = "gpu12 h2d",
+                                         .busy_fraction = 0.54,
+                                         .exposed = 2_s,
+                                         .bytes = 2_GB,
+                                         .only_carries = true},
+                                        {.name = "idle"}};
+  SECTION("4 points apart: the mean, and sums") {
     const std::vector<Kin> kin = kin_of(gpus);
     REQUIRE(kin.size() == 1);
     CHECK(kin[0].name == "gpu* h2d (2)");
-    CHECK(kin[0].busy_fraction == Approx(0.52));
+    CHECK(percent_text(kin[0].busy_fraction) == "52 %");
     CHECK(kin[0].exposed == 3_s);
+    CHECK(kin[0].bytes == 3_GB);
+    CHECK(kin[0].only_carries);
   }
-  SECTION("40 points apart: the difference is the news") {
+  SECTION("36 points apart: the difference is news") {
     gpus[0].busy_fraction = 0.9;
     const std::vector<Kin> kin = kin_of(gpus);
-    REQUIRE(kin.size() == 2);
-    CHECK(kin[0].name == "gpu12 h2d");  // more exposed
+    REQUIRE(kin.size() == 1);
+    CHECK(percent_text(kin[0].busy_fraction) == "54 to 90 %");
   }
+  SECTION("one member alone keeps its name") { CHECK(kin_of({gpus[1]})[0].name == "gpu12 h2d"); }
+}
+
+TEST_CASE("bytes are told of what does nothing but carry them", "[text]") {
+  Report report;
+  report.resources = {{.name = "drive", .busy_fraction = 0.5, .bytes = 1_GiB, .only_carries = true},
+                      {.name = "dram", .busy_fraction = 0.4, .bytes = 2_GiB}};
+  const std::string text = to_text(report);
+  CHECK(has(text, "1 GiB"));
+  CHECK_FALSE(has(text, "2 GiB"));
+}
+
+TEST_CASE("assumptions about what is exposed most come first", "[text]") {
+  Report report;
+  report.facts.assumptions = {"gpus.context = 0.5 GiB (a)",     "gpus.launch = 5 us (b)",
+                              "host.adam_rate = 3e9 (c)",       "host.roots.plx0.h2d = 25 GB/s (d)",
+                              "paths.nvme.latency = 80 us (e)", "paths.pfs.latency = 1 ms (f)"};
+  report.resources = {
+      {.name = "gpu0.compute", .exposed = 1_s}, {.name = "gpu1.compute", .exposed = 1_s},
+      {.name = "numa0.dram", .exposed = 3_s},   {.name = "plx0.h2d", .exposed = 1_s},
+      {.name = "nvme", .exposed = 9_s},         {.name = "pfs"}};
+  const auto keys = [&](std::size_t most) {
+    std::string text;
+    for (const std::string& line : foremost_assumptions(report, most))
+      text += line[line.size() - 2];
+    return text;
+  };
+  CHECK(keys(9) == "ecbd");  // gpu0 and gpu1 together: 2 s; neither memory nor what is not exposed
+  CHECK(keys(2) == "ec");
+  SECTION("the room of a memory comes first when it is too small") {
+    report.overflows = {{.pool = "gpu1"}};
+    CHECK(keys(2) == "ae");
+  }
+  SECTION("the text says how many more there are") {
+    CHECK(has(to_text(report), "  - paths.nvme.latency = 80 us (e)\n"));
+    CHECK(has(to_text(report), "  - 2 more; --json lists all\n"));
+  }
+}
+
+TEST_CASE("a drive that lasts less than a year is told in days", "[text]") {
+  Report report;
+  report.paths = {{.name = "nvme", .written = 1_GiB, .life_years = 0.1479},
+                  {.name = "pfs", .written = 1_GiB, .life_years = 3.456}};
+  CHECK(has(to_text(report), "54 days\n"));
+  CHECK(has(to_text(report), "3.46 years\n"));
 }
 
 TEST_CASE("numbers have four digits and no exponent", "[text]") {
@@ -96,6 +151,7 @@ TEST_CASE("numbers have four digits and no exponent", "[text]") {
   CHECK(percent_text(0.974) == "97 %");
   CHECK(percent_text(0.032) == "3.2 %");
   CHECK(percent_text(0) == "0 %");
+  CHECK(percent_text(0.0004) == "<0.1 %");
   CHECK(bar(0.5, 4) == "██");
   CHECK(bar(0.3125, 4) == "█▎");  // 1.25 columns
 }

@@ -1,0 +1,411 @@
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/plan/plan.hpp"
+#include "tests/catch.hpp"
+#include "tests/subprocess.hpp"
+
+/// The executable as people and scripts meet it: exit codes, messages, files, formats.
+
+using namespace tidegate;
+using Catch::Matchers::Contains;
+using nlohmann::json;
+using test::Finished;
+using test::TemporaryFolder;
+namespace fs = std::filesystem;
+
+namespace {
+
+const std::string source = TIDEGATE_SOURCE_DIR;
+const std::string scenarios = source + "/scenarios/";
+
+Finished tidegate_with(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), TIDEGATE_EXECUTABLE);
+  return test::run(arguments);
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// A small decoder on a small machine; the parts that a test breaks are separate.
+const std::string network = "{layers: 2, hidden: 512, heads: 8, vocabulary: 1000}";
+std::string scenario(const std::string& workload, const std::string& policy = "{}",
+                     const std::string& hardware = "workstation_rtx4090") {
+  return "workload: " + workload + "\nhardware: " + hardware + "\npolicy: " + policy + "\n";
+}
+const std::string good_workload = "{network: " + network + ", sequence: 128}";
+
+Finished simulate(const TemporaryFolder& folder, const std::string& text) {
+  return tidegate_with({"simulate", folder.write("s.yaml", text)});
+}
+
+// Exit code 2, and file:line:column of the input before the message.
+void check_located(const Finished& run, const std::string& file, const std::string& message) {
+  INFO(run.err);
+  CHECK(run.code == 2);
+  CHECK(run.out.empty());
+  CHECK(std::regex_search(run.err, std::regex("/" + file + ":[0-9]+:[0-9]+: ")));
+  CHECK_THAT(run.err, Contains(message));
+}
+
+json parsed(const Finished& run) {
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(run.err.empty());
+  return json::parse(run.out);
+}
+
+// Exit code 1 when a gated row misses its gate; either way the rows are printed.
+json published_rows() {
+  const Finished run = tidegate_with({"validate", "published", "--case", "52B", "--json"});
+  INFO(run.err);
+  REQUIRE((run.code == 0 || run.code == 1));
+  const json rows = json::parse(run.out);
+  CHECK(run.code == (rows["missed"] > 0 ? 1 : 0));
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("a wrong scenario is exit code 2 with the place of every fault", "[cli]") {
+  const TemporaryFolder folder;
+  struct Fault {
+    const char* name;
+    std::string text, message;
+  };
+  const std::string swapped =
+      "{zero: {stage: 3}, optimizer: {name: zero_infinity, path: nvme, aio: {block_size: ";
+  const std::vector<Fault> faults = {
+      {"missing unit", scenario(good_workload, swapped + "2}}}"), "has no unit"},
+      {"wrong unit", scenario(good_workload, swapped + "2 GB/s}}}"), "block_size: "},
+      {"negative size", scenario(good_workload, swapped + "-1 MiB}}}"),
+       "must be greater than zero"},
+      {"unknown key", scenario("{network: " + network + ", sequense: 128}"),
+       "did you mean 'sequence'?"},
+      {"unknown policy", scenario(good_workload, "{optimizer: zero_ofload}"),
+       "did you mean 'zero_offload'?"},
+      {"ratio beyond 1",
+       scenario(good_workload, "{zero: {stage: 1}, optimizer: {name: twin_flow, ratio: 1.5}}"),
+       "between 0 and 1"},
+      {"no layers",
+       scenario("{network: {layers: 0, hidden: 512, heads: 8, vocabulary: 1000}, sequence: 128}"),
+       "layers: is 0"},
+      {"cycle",
+       scenario(
+           "{layers: [{name: a, after: [b], forward: []}, {name: b, after: [a], forward: []}]}"),
+       "waits for itself"},
+      {"not YAML", "workload: {network: [\n", "is not YAML"},
+      {"unknown machine", scenario(good_workload, "{}", "workstation_rtx4080"),
+       "did you mean 'workstation_rtx4090'?"},
+      {"too many iterations", scenario(good_workload) + "iterations: 1000000\n", "at most 1000"},
+  };
+  for (const Fault& fault : faults) {
+    INFO(fault.name);
+    check_located(simulate(folder, fault.text), "s\\.yaml", fault.message);
+  }
+}
+
+TEST_CASE("a fault of a file that the scenario names has the place in that file", "[cli]") {
+  const TemporaryFolder folder;
+  SECTION("a config.json of a family that is not known") {
+    folder.write("config.json", R"({"model_type": "mamba", "hidden_size": 64})");
+    const Finished run = simulate(folder, scenario("{config: config.json, sequence: 128}"));
+    check_located(run, "config\\.json", "'mamba'");
+    CHECK_THAT(run.err, Contains("llama"));
+  }
+  SECTION("a drive without a bandwidth") {
+    std::string drive = text_of(source + "/hw_profiles/components/990_pro_2tb.yaml");
+    drive = std::regex_replace(drive, std::regex("\nread: [^\n]*"), "");
+    folder.write("drive.yaml", drive);
+    std::string node = text_of(source + "/hw_profiles/workstation_rtx4090.yaml");
+    node = std::regex_replace(node, std::regex("components/990_pro_2tb.yaml"), "drive.yaml");
+    node = std::regex_replace(node, std::regex("components/"), source + "/hw_profiles/components/");
+    folder.write("node.yaml", node);
+    check_located(simulate(folder, scenario(good_workload, "{}", "node.yaml")),
+                  "(drive|node)\\.yaml", "paths.nvme.read: is missing");
+  }
+  SECTION("a machine without the path that a policy needs") {
+    std::string node = text_of(source + "/hw_profiles/workstation_rtx4090.yaml");
+    node = std::regex_replace(node, std::regex("paths:\n[^\n]*\n"), "");
+    node = std::regex_replace(node, std::regex("components/"), source + "/hw_profiles/components/");
+    folder.write("node.yaml", node);
+    const std::string policy = "{zero: {stage: 3}, optimizer: {name: zero_infinity, path: nvme}}";
+    check_located(simulate(folder, scenario(good_workload, policy, "node.yaml")), "s\\.yaml",
+                  "needs a storage path");
+  }
+}
+
+TEST_CASE("a file that cannot be read is exit code 2 with its name", "[cli]") {
+  const TemporaryFolder folder;
+  const auto said = [](const Finished& run) {
+    CHECK(run.code == 2);
+    CHECK(run.out.empty());
+    return run.err;
+  };
+  SECTION("a scenario that does not exist: the ones that do, and the nearest") {
+    const std::string err = said(tidegate_with({"simulate", "mlp_offload_7b.yaml"}));
+    CHECK_THAT(err, Contains("there is no scenario mlp_offload_7b.yaml") &&
+                        Contains("did you mean mlp_offload_70b?") &&
+                        Contains(source + "/scenarios"));
+  }
+  SECTION("a folder") {
+    const std::string path = folder.path().string();
+    CHECK_THAT(said(tidegate_with({"simulate", path})), Contains(path + ": is a folder"));
+    CHECK_THAT(said(tidegate_with({"inspect", path})), Contains(path + ": is a folder"));
+  }
+  SECTION("a binary file") {
+    const std::string file = folder.write("b.yaml", std::string("\0\1\2", 3));
+    CHECK_THAT(said(tidegate_with({"simulate", file})), Contains("binary"));
+  }
+  SECTION("a config.json that is not there") {
+    CHECK_THAT(said(tidegate_with({"inspect", "none.json"})),
+               Contains("none.json: cannot be opened"));
+  }
+}
+
+TEST_CASE("a wrong command line is exit code 2 with what would be right", "[cli]") {
+  const std::string file = scenarios + "mlp_offload_70b.yaml";
+  const auto said = [](std::vector<std::string> arguments) {
+    const Finished run = tidegate_with(std::move(arguments));
+    CHECK(run.code == 2);
+    CHECK(run.out.empty());
+    return run.err;
+  };
+  CHECK_THAT(said({"simulate", file, "--set", "policy.optimizer.cache"}),
+             Contains("write key=value"));
+  CHECK_THAT(said({"simulate", file, "--set", "policy.optimizer.cash=1"}),
+             Contains("did you mean 'cache'?"));
+  CHECK_THAT(said({"simulate", file, "--set", "machine.gpus.cont=2"}),
+             Contains("did you mean 'count'?"));
+  CHECK_THAT(said({"simulate", file, "--iterations", "0"}), Contains("--iterations"));
+  CHECK_THAT(said({"simulate", file, "--hardware", "h100"}),
+             Contains("there is no profile 'h100'"));
+  CHECK_THAT(said({"simulate"}), Contains("scenario is required"));
+  CHECK_THAT(said({"simulat", file}), Contains("simulat"));
+  CHECK_THAT(said({"simulate", file, "--jason"}), Contains("--jason"));
+  CHECK_THAT(said({"validate", "published", "--case", "71B"}),
+             Contains("there are: 40B, 52B, 70B"));
+  CHECK_THAT(said({"validate", "published", "--json", "--brief"}), Contains("excludes"));
+}
+
+TEST_CASE("a file that cannot be written is exit code 3 and leaves nothing", "[cli]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("s.yaml", scenario(good_workload));
+  SECTION("its folder does not exist") {
+    const Finished run =
+        tidegate_with({"simulate", file, "--trace", (folder.path() / "none" / "t.json").string()});
+    CHECK(run.code == 3);
+    CHECK(run.out.empty());
+    CHECK_THAT(run.err,
+               Contains("t.json: cannot be opened for writing: No such file or directory"));
+  }
+  SECTION("it is a folder") {
+    fs::create_directory(folder.path() / "t.json");
+    CHECK(tidegate_with({"simulate", file, "--trace", (folder.path() / "t.json").string()}).code ==
+          3);
+    fs::remove(folder.path() / "t.json");
+  }
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("JSON on standard output has the documented keys", "[cli]") {
+  const auto has_all = [](const json& object, std::initializer_list<const char*> keys) {
+    return std::ranges::all_of(keys, [&](const char* key) { return object.contains(key); });
+  };
+  const json report = parsed(tidegate_with(
+      {"simulate", scenarios + "zero_infinity_70b.yaml", "--iterations", "3", "--json"}));
+  CHECK(report["schema"] == "tidegate.report/1");
+  CHECK(report["iterations"].size() == 3);
+  CHECK(has_all(report, {"fits", "iteration_s", "phases", "pools", "resources", "critical_path",
+                         "assumptions"}));
+
+  const json network_facts =
+      parsed(tidegate_with({"inspect", scenarios + "configs/llama-2-7b.json", "--json"}));
+  CHECK(network_facts["parameters"] == 6738415616);
+
+  const json published = published_rows();
+  CHECK(published["schema"] == "tidegate.published/1");
+  REQUIRE(!published["rows"].empty());
+  CHECK(has_all(published["rows"][0], {"case", "variant", "quantity", "unit", "predicted",
+                                       "measured", "relative_error", "in_sample", "gated"}));
+  REQUIRE(!published["summary"].empty());
+  CHECK(has_all(published["summary"][0],
+                {"what", "rows", "mean_absolute_error", "worst_absolute_error", "worst_row"}));
+}
+
+TEST_CASE("a trace is JSON and a plan reads back", "[cli]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("s.yaml", scenario(good_workload));
+  const std::string trace = (folder.path() / "trace.json").string(),
+                    plan = (folder.path() / "plan.txt").string();
+  const Finished run = tidegate_with({"simulate", file, "--trace", trace, "--plan", plan});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(!json::parse(text_of(trace))["traceEvents"].empty());
+  const Plan read = read_plan(text_of(plan), plan);
+  CHECK(read.iterations == 6);
+  CHECK(dump(read) == text_of(plan));
+}
+
+TEST_CASE("a run that does not fit is an answer", "[cli]") {
+  const std::string file = scenarios + "mlp_offload_70b.yaml";
+  const Finished run = tidegate_with({"simulate", file, "--set", "policy.optimizer=resident"});
+  CHECK(run.code == 0);
+  CHECK_THAT(run.out, Contains("Does not fit.") && Contains("gpu0 (4 alike): ") &&
+                          Contains("optimizer states "));
+  const json report =
+      parsed(tidegate_with({"simulate", file, "--set", "policy.optimizer=resident", "--json"}));
+  CHECK(report["fits"] == false);
+  CHECK(report["overflows"][0]["pool"] == "gpu0");
+  CHECK(report["overflows"][0]["owners"][0]["name"] == "optimizer states");
+}
+
+TEST_CASE("--hardware replaces the scenario's machine", "[cli]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("s.yaml", scenario(good_workload));
+  const json named = parsed(tidegate_with({"simulate", file, "--hardware", "h200_8gpu", "--json"}));
+  CHECK(named["profile"] == "h200_8gpu");
+  CHECK(named["gpus"] == 8);
+  const json by_path = parsed(tidegate_with(
+      {"simulate", file, "--hardware", source + "/hw_profiles/a100_8gpu.yaml", "--json"}));
+  CHECK(by_path["profile"] == "a100_8gpu");
+}
+
+TEST_CASE("a scenario that ships is found by its name", "[cli]") {
+  CHECK(parsed(tidegate_with({"simulate", "zero_infinity_70b", "--json"}))["fits"] == true);
+}
+
+TEST_CASE("the commands under Next run as they stand", "[cli]") {
+  for (const auto& entry : fs::directory_iterator(scenarios)) {
+    if (entry.path().extension() != ".yaml") continue;
+    const Finished first = tidegate_with({"simulate", entry.path().string()});
+    const std::size_t next = first.out.find("Next\n  tidegate simulate ");
+    REQUIRE(next != std::string::npos);
+    const std::string line = first.out.substr(next + 7, first.out.find('\n', next + 7) - next - 7);
+    std::istringstream words(line);
+    std::vector<std::string> arguments;
+    for (std::string word; words >> word;) arguments.push_back(word);
+    arguments.erase(arguments.begin());
+    INFO(line);
+    CHECK(tidegate_with(arguments).code == 0);
+  }
+}
+
+TEST_CASE("every command explains itself with an example", "[cli]") {
+  const std::vector<std::vector<std::string>> commands = {
+      {}, {"simulate"}, {"inspect"}, {"policies"}, {"validate"}, {"validate", "published"}};
+  for (std::vector<std::string> command : commands) {
+    command.emplace_back("--help");
+    const Finished run = tidegate_with(command);
+    INFO(command.front());
+    CHECK(run.code == 0);
+    CHECK(run.err.empty());
+    CHECK_THAT(run.out, Contains("Example") && Contains("  tidegate "));
+  }
+  CHECK_THAT(tidegate_with({}).out, Contains("Usage: "));
+  CHECK(tidegate_with({}).code == 0);
+  CHECK_THAT(tidegate_with({"validate"}).out, Contains("published"));
+  const Finished version = tidegate_with({"--version"});
+  CHECK(version.code == 0);
+  CHECK(
+      std::regex_search(version.out, std::regex("^tidegate [0-9]+\\.[0-9]+\\.[0-9]+ \\(.+\\)\n$")));
+}
+
+TEST_CASE("a reader who closes the pipe early is no error", "[cli]") {
+  const Finished run = test::run(
+      {"/bin/sh", "-c",
+       std::string(TIDEGATE_EXECUTABLE) + " simulate mlp_offload_70b --json; echo $? >&2", "sh"});
+  CHECK(run.err == "0\n");
+  const Finished closed = test::run({"/bin/sh", "-c",
+                                     "(sleep 0.2; '" + std::string(TIDEGATE_EXECUTABLE) +
+                                         "' simulate mlp_offload_70b; echo $? >&2) | true"});
+  CHECK(closed.err == "0\n");
+}
+
+namespace {
+
+// The keys that the program names when it meets one that it does not know at `prefix`.
+std::vector<std::string> keys_at(const std::string& file, const std::string& prefix) {
+  const Finished run = tidegate_with({"simulate", file, "--set", prefix + "zzzzzzzzzz=1"});
+  const std::string begin = "zzzzzzzzzz: unknown key; known here: ";
+  const std::size_t list = run.err.find(begin);
+  INFO(prefix << "\n" << run.err);
+  REQUIRE(list != std::string::npos);
+  std::istringstream in(
+      run.err.substr(list + begin.size(), run.err.find('\n', list) - list - begin.size()));
+  std::vector<std::string> keys;
+  for (std::string key; std::getline(in, key, ',');)
+    keys.push_back(key.substr(key.find_first_not_of(' ')));
+  return keys;
+}
+
+void check_mentions(const std::string& docs, const std::string& word) {
+  INFO(word << " is not documented");
+  CHECK(docs.find("`" + word + "`") != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("every key of a scenario is documented", "[docs]") {
+  const TemporaryFolder folder;
+  const std::string docs = text_of(source + "/docs/scenario.md");
+  const std::string file = folder.write("s.yaml", scenario(good_workload));
+  for (const char* prefix :
+       {"", "workload.", "workload.network.", "workload.kernels.", "policy.", "policy.zero."}) {
+    for (const std::string& key : keys_at(file, prefix)) check_mentions(docs, key);
+  }
+  std::istringstream policies(tidegate_with({"policies"}).out);
+  std::size_t count = 0;
+  for (std::string line; std::getline(policies, line);) {
+    std::istringstream words(line);
+    std::string section, name;
+    words >> section >> name;
+    if (section != "activations" && section != "parameters" && section != "optimizer") continue;
+    ++count;
+    check_mentions(docs, name);
+    const std::string policy = "{" + section + ": {name: " + name + "}}";
+    const std::string one = folder.write("one.yaml", scenario(good_workload, policy));
+    for (const std::string& key : keys_at(one, "policy." + section + "."))
+      check_mentions(docs, key);
+  }
+  CHECK(count >= 10);
+  const std::string swapped = folder.write(
+      "aio.yaml", scenario(good_workload, "{optimizer: {name: zero_infinity, path: nvme}}"));
+  for (const std::string& key : keys_at(swapped, "policy.optimizer.aio."))
+    check_mentions(docs, key);
+}
+
+TEST_CASE("every key of a profile is documented", "[docs]") {
+  const std::string docs = text_of(source + "/docs/profiles.md");
+  for (const char* prefix : {"machine.", "machine.gpus.", "machine.host.", "machine.fabric.",
+                             "machine.network.", "machine.paths.nvme."}) {
+    for (const std::string& key : keys_at(scenarios + "mlp_offload_70b.yaml", prefix))
+      check_mentions(docs, key);
+  }
+}
+
+TEST_CASE("every key of the published rows is documented, and no other", "[docs]") {
+  const std::string docs = text_of(source + "/docs/published_json.md");
+  const json published = published_rows();
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : published.items()) {
+    keys.push_back(key);
+    if (!value.is_array() || !value[0].is_object()) continue;
+    for (const auto& [inner, unused] : value[0].items()) keys.push_back(key + "[]." + inner);
+  }
+  for (const std::string& key : keys) check_mentions(docs, key);
+  const std::regex row("\n\\| `([a-z_\\[\\].]+)` \\| [^|]+ \\| [^|]*\\|");
+  for (std::sregex_iterator at(docs.begin(), docs.end(), row), end; at != end; ++at) {
+    INFO((*at)[1]);
+    CHECK(std::ranges::find(keys, (*at)[1].str()) != keys.end());
+  }
+}
