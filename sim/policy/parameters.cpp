@@ -67,6 +67,8 @@ class OnNvme final : public ParameterPolicy {
     for (std::size_t l = 0; l < step.graph().layers.size(); ++l) largest = std::max(largest, shard_bytes(step, l));
     const Bytes whole(static_cast<double>(step.shard_of_all()) * element_bytes(step));
     readers_.clear();
+    writers_.clear();
+    slots_.clear();
     for (std::uint16_t r = 0; r < step.ranks(); ++r) {
       step.reserve(step.host_pool(), "parameter buffers", static_cast<double>(buffers_) * Step::pinned(largest));
       step.reserve(step.path_pool(path_), "parameter files", whole);

@@ -51,7 +51,8 @@ class ParameterPolicy {
 class OptimizerPolicy {
  public:
   virtual ~OptimizerPolicy() = default;
-  /// Pools, lanes and buffers that live as long as the run.
+  /// Pools, lanes and buffers that live as long as the run. Begins a new plan: nothing is remembered of
+  /// an earlier one.
   virtual void prepare(Step& step) = 0;
   /// A bucket of gradients has been reduced on `rank`.
   virtual void gradients(Step& step, std::uint16_t rank, const Bucket& bucket, TaskId reduced) = 0;

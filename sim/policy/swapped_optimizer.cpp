@@ -46,6 +46,8 @@ class SwappedOptimizer final : public OptimizerPolicy {
     path_of_ = options_.modulus > 0 ? assign_modulo(groups_.size(), options_.modulus)
                                     : assign_shares(groups_, options_.shares);
     find_tensor_paths(tensors, step);
+    locks_.clear();
+    ranks_.clear();
     buffer_ = Bytes(word * static_cast<double>(largest(groups_)));
     for (std::size_t p = 0; p < options_.paths.size(); ++p) {
       const bool is_locked = options_.is_exclusive[p];
@@ -127,6 +129,7 @@ class SwappedOptimizer final : public OptimizerPolicy {
   void find_tensor_paths(std::span<const Parameter> tensors, const Step& step) {
     std::size_t group = 0;
     std::int64_t filled = 0;
+    tensor_path_.clear();
     for (const Parameter& t : tensors) {
       tensor_path_.push_back(path_of_[group]);
       filled += step.shard(t.elements);
