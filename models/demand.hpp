@@ -17,14 +17,14 @@ constexpr std::size_t index(ResourceId r) { return static_cast<std::size_t>(r); 
 /// A shareable rate. Its capacity is 1; users take fractions of it.
 ///
 /// A resource may have two sides (a drive's reads and writes) that share the one capacity. While
-/// both sides are busy, each user's fraction costs `mixed_cost[side]` times as much. With pure rates
-/// R, W and mixed rates R', W' (each stated as if alone on the shared budget, r/R' + w/W' <= 1),
-/// mixed_cost = {R/R', W/W'}.
+/// both sides are busy, each user's fraction costs `mixed_cost[side]` times as much. With pure
+/// rates R, W and mixed rates R', W' (each stated as if alone on the shared budget, r/R' + w/W' <=
+/// 1), mixed_cost = {R/R', W/W'}.
 ///
-/// A resource may tire: side 1 (writes) works at full rate for `burst` seconds of full-rate work, then
-/// each side-1 user's fraction costs `tired_cost` times as much. Without side-1 work the burst refills at
-/// `recovery` seconds of work per second, and what has been refilled can be spent again. burst = 0 means
-/// it never tires.
+/// A resource may tire: side 1 (writes) works at full rate for `burst` seconds of full-rate work,
+/// then each side-1 user's fraction costs `tired_cost` times as much. Without side-1 work the burst
+/// refills at `recovery` seconds of work per second, and what has been refilled can be spent again.
+/// burst = 0 means it never tires.
 struct Resource {
   std::string name;
   std::array<double, 2> mixed_cost = {1, 1};

@@ -24,11 +24,11 @@ namespace tidegate {
 /// all reuse. Shape effects beyond size (tiles, waves, odd strides) are not modelled.
 struct Gpu {
   std::string name;
-  Bytes memory;             ///< what cudaMemGetInfo calls total, less nothing
-  Bytes context;            ///< CUDA context and library handles, outside the framework's allocator
-  FlopsPerSecond peak_16;   ///< dense matrix peak, bf16/fp16
-  FlopsPerSecond peak_32;   ///< dense matrix peak, fp32 inputs (TF32 where the GPU has it)
-  FlopsPerSecond peak_8;    ///< dense matrix peak, fp8; zero when the GPU has none
+  Bytes memory;            ///< what cudaMemGetInfo calls total, less nothing
+  Bytes context;           ///< CUDA context and library handles, outside the framework's allocator
+  FlopsPerSecond peak_16;  ///< dense matrix peak, bf16/fp16
+  FlopsPerSecond peak_32;  ///< dense matrix peak, fp32 inputs (TF32 where the GPU has it)
+  FlopsPerSecond peak_8;   ///< dense matrix peak, fp8; zero when the GPU has none
   BytesPerSecond memory_bandwidth;
   Curve gemm_efficiency;
   Curve attention_efficiency;
@@ -85,12 +85,12 @@ struct Host {
 ///   all-to-all                   bytes · max((n-1)/n / per_gpu, g · (n-g)/n / per_node) for g GPUs
 ///                                a node; `bytes` is what one rank holds
 struct Fabric {
-  BytesPerSecond per_gpu;    ///< bus bandwidth that one large collective reaches, each GPU
-  BytesPerSecond links;      ///< what the links of a GPU carry in one direction; collectives that run
-                             ///< at the same time share it. At least per_gpu
-  Seconds latency;           ///< of one collective
+  BytesPerSecond per_gpu;  ///< bus bandwidth that one large collective reaches, each GPU
+  BytesPerSecond links;    ///< what the links of a GPU carry in one direction; collectives that run
+                           ///< at the same time share it. At least per_gpu
+  Seconds latency;         ///< of one collective
   std::int32_t nodes = 1;
-  BytesPerSecond per_node;   ///< network, each node, one direction; unused for one node
+  BytesPerSecond per_node;  ///< network, each node, one direction; unused for one node
   Seconds network_latency;
 };
 
@@ -105,9 +105,9 @@ struct StoragePath {
   BytesPerSecond read_mixed, write_mixed;
   BytesPerSecond client_read, client_write;  ///< most that one process reaches; zero: no own limit
   Seconds latency;                           ///< of one request
-  Bytes block_half_size;   ///< bytes in flight (block·depth·threads) that reach half the rate
-  bool is_shared = false;  ///< a file system whose rates divide among the nodes
-  double endurance_bytes = 0; ///< rated bytes written over the life, 0 when unknown
+  Bytes block_half_size;       ///< bytes in flight (block·depth·threads) that reach half the rate
+  bool is_shared = false;      ///< a file system whose rates divide among the nodes
+  double endurance_bytes = 0;  ///< rated bytes written over the life, 0 when unknown
   double write_amplification = 1;
   /// Burst: writes run at `write` for this many bytes after idling, then at write_sustained; time
   /// without writes empties the cache at cache_recovery. cache = 0: no such limit.

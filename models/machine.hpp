@@ -31,7 +31,8 @@
 ///   file        the path at rate · f/(f + half) for f bytes in flight, no faster than one client;
 ///               DRAM, or the link and HBM of the GPU that owns the memory
 ///   adam, cast  cores of one rank, and DRAM by the bytes moved
-///   collective  fabric and a part of the cores of its GPUs, and the network when it leaves the node
+///   collective  fabric and a part of the cores of its GPUs, and the network when it leaves the
+///   node
 /// Nothing is faster than any resource on its way. Cross-socket traffic is not modelled.
 namespace tidegate {
 

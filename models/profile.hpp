@@ -33,8 +33,8 @@ namespace tidegate {
 Machine load_machine(const std::string& path,
                      const std::vector<std::pair<std::string, std::string>>& overrides = {});
 
-/// The file of a profile: a path (relative to `base_dir`), or the bare NAME of hw_profiles/NAME.yaml.
-/// Throws InputError with the names that exist and the nearest one.
+/// The file of a profile: a path (relative to `base_dir`), or the bare NAME of
+/// hw_profiles/NAME.yaml. Throws InputError with the names that exist and the nearest one.
 std::string find_profile(const std::string& name_or_path, const std::string& base_dir);
 
 }  // namespace tidegate

@@ -75,7 +75,8 @@ void fields(W& w, V&& visit) {
   }
 }
 
-constexpr std::array work_names = {"delay", "compute", "copy", "file", "adam", "cast", "collective"};
+constexpr std::array work_names = {"delay", "compute", "copy",      "file",
+                                   "adam",  "cast",    "collective"};
 constexpr std::array kernel_names = {"gemm", "attention", "elementwise"};
 static_assert(work_names.size() == std::variant_size_v<Work>);
 static_assert(kernel_names.size() == std::variant_size_v<Kernel>);
@@ -110,11 +111,13 @@ class Reader {
     const char* const end = w.data() + w.size();
     if constexpr (std::is_enum_v<T> || std::is_arithmetic_v<T>) {
       std::int64_t v = 0;
-      if (std::from_chars(w.data(), end, v).ptr != end) throw InputError("'" + w + "' is not a whole number");
+      if (std::from_chars(w.data(), end, v).ptr != end)
+        throw InputError("'" + w + "' is not a whole number");
       field = static_cast<T>(v);
     } else {
       double v = 0;
-      if (std::from_chars(w.data(), end, v).ptr != end) throw InputError("'" + w + "' is not a number");
+      if (std::from_chars(w.data(), end, v).ptr != end)
+        throw InputError("'" + w + "' is not a number");
       field = T(v);
     }
   }
@@ -125,7 +128,8 @@ class Reader {
 };
 
 template <class Variant, std::size_t... I>
-bool make(Variant& v, const std::string& name, const char* const* names, std::index_sequence<I...>) {
+bool make(Variant& v, const std::string& name, const char* const* names,
+          std::index_sequence<I...>) {
   return ((name == names[I] ? (v.template emplace<I>(), true) : false) || ...);
 }
 template <class Variant>
@@ -137,9 +141,12 @@ void read_kind(Variant& v, const std::string& name, const char* const* names) {
 
 std::string place_text(Place p) {
   switch (p.tier) {
-    case Tier::gpu: return fmt::format("gpu{}", p.index);
-    case Tier::host: return "host";
-    case Tier::storage: return fmt::format("path{}", p.index);
+    case Tier::gpu:
+      return fmt::format("gpu{}", p.index);
+    case Tier::host:
+      return "host";
+    case Tier::storage:
+      return fmt::format("path{}", p.index);
   }
   return "";
 }
@@ -151,7 +158,8 @@ const char* name_of(DType t) {
   return names.at(static_cast<std::size_t>(t));
 }
 const char* name_of(CollectiveKind kind) {
-  constexpr std::array names = {"all-gather", "reduce-scatter", "all-reduce", "broadcast", "all-to-all"};
+  constexpr std::array names = {"all-gather", "reduce-scatter", "all-reduce", "broadcast",
+                                "all-to-all"};
   return names.at(static_cast<std::size_t>(kind));
 }
 
@@ -222,10 +230,12 @@ std::string to_text(const Work& work) {
     std::string operator()(const Compute& c) const {
       Flops total;
       for (const Kernel& k : c.kernels) total += flops_of(k);
-      return fmt::format("compute {} in {} kernels on gpu{}", to_text(total), c.kernels.size(), c.gpu);
+      return fmt::format("compute {} in {} kernels on gpu{}", to_text(total), c.kernels.size(),
+                         c.gpu);
     }
     std::string operator()(const Copy& c) const {
-      return fmt::format("copy {} {} -> {}", to_text(c.bytes), place_text(c.from), place_text(c.to));
+      return fmt::format("copy {} {} -> {}", to_text(c.bytes), place_text(c.from),
+                         place_text(c.to));
     }
     std::string operator()(const FileIo& f) const {
       const bool reads = f.direction == Direction::read;
@@ -236,7 +246,8 @@ std::string to_text(const Work& work) {
       return fmt::format("Adam on {} parameters, rank {}", a.parameters, a.rank);
     }
     std::string operator()(const Cast& c) const {
-      return fmt::format("cast {} {} -> {}, rank {}", c.elements, name_of(c.from), name_of(c.to), c.rank);
+      return fmt::format("cast {} {} -> {}, rank {}", c.elements, name_of(c.from), name_of(c.to),
+                         c.rank);
     }
     std::string operator()(const Collective& c) const {
       return fmt::format("{} {} over {} ranks", name_of(c.kind), to_text(c.bytes), c.ranks);

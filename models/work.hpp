@@ -17,10 +17,13 @@ namespace tidegate {
 enum class DType : std::uint8_t { fp32, bf16, fp16, fp8 };
 constexpr double bytes_per_element(DType t) {
   switch (t) {
-    case DType::fp32: return 4;
+    case DType::fp32:
+      return 4;
     case DType::bf16:
-    case DType::fp16: return 2;
-    case DType::fp8: return 1;
+    case DType::fp16:
+      return 2;
+    case DType::fp8:
+      return 1;
   }
   return 0;
 }
@@ -86,7 +89,8 @@ struct FileIo {
   std::int32_t threads = 1;
   bool operator==(const FileIo&) const = default;
 };
-/// Adam on the CPU cores of one rank: fp32 master parameters, two moments, gradient of type `gradient`.
+/// Adam on the CPU cores of one rank: fp32 master parameters, two moments, gradient of type
+/// `gradient`.
 struct AdamStep {
   std::uint16_t rank = 0;
   std::int64_t parameters = 0;
@@ -103,7 +107,13 @@ struct Cast {
 /// A collective over the `ranks` data-parallel (or tensor-parallel) ranks of which GPUs
 /// first_gpu … first_gpu+gpus-1 are on this node. `bytes` is the full, unsharded buffer:
 /// all-gather and reduce-scatter move (n-1)/n of it through each GPU, all-reduce twice that.
-enum class CollectiveKind : std::uint8_t { all_gather, reduce_scatter, all_reduce, broadcast, all_to_all };
+enum class CollectiveKind : std::uint8_t {
+  all_gather,
+  reduce_scatter,
+  all_reduce,
+  broadcast,
+  all_to_all
+};
 const char* name_of(CollectiveKind kind);
 struct Collective {
   CollectiveKind kind = CollectiveKind::all_reduce;

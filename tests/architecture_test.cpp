@@ -74,7 +74,8 @@ TEST_CASE("every include of ours is in its own library or one that it declares",
   }
 }
 
-TEST_CASE("heavy third-party headers stay out of our headers and in their libraries", "[architecture]") {
+TEST_CASE("heavy third-party headers stay out of our headers and in their libraries",
+          "[architecture]") {
   // Header prefix → the libraries that may include it, in sources only.
   const std::map<std::string, std::set<std::string>> owners = {
       {"yaml-cpp/", {"models/base"}},

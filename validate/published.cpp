@@ -279,7 +279,8 @@ void add_summary(Published& result) {
     add("iterations", [](const PublishedRow& r) { return r.quantity == "iteration"; });
     add("phases above 1 s", [](const PublishedRow& r) { return is_phase(r) && !is_first(r); });
     add("first iterations", [](const PublishedRow& r) { return r.quantity == "first_iteration"; });
-    add("phases of the first, above 1 s", [](const PublishedRow& r) { return is_phase(r) && is_first(r); });
+    add("phases of the first, above 1 s",
+        [](const PublishedRow& r) { return is_phase(r) && is_first(r); });
     add("memory peaks", is_memory);
     add("speed-ups", [](const PublishedRow& r) { return r.quantity == "speedup"; });
   }

@@ -54,7 +54,8 @@ class MachineError : public std::runtime_error {
 inline void ensure(bool holds, const char* what,
                    const std::source_location& at = std::source_location::current()) {
   if (holds) return;
-  throw std::logic_error(std::string(at.file_name()) + ":" + std::to_string(at.line()) + ": " + what);
+  throw std::logic_error(std::string(at.file_name()) + ":" + std::to_string(at.line()) + ": " +
+                         what);
 }
 
 /// The candidate closest to `word` by edit distance, or an empty string when none is near.

@@ -19,8 +19,8 @@ constexpr std::array prefixes = {
     Prefix{"T", 1e12},    Prefix{"P", 1e15},    Prefix{"E", 1e18},    Prefix{"Z", 1e21},
 };
 constexpr std::array time_units = {
-    Prefix{"s", 1},     Prefix{"ms", 1e-3}, Prefix{"us", 1e-6}, Prefix{"ns", 1e-9},
-    Prefix{"min", 60}, Prefix{"h", 3600},
+    Prefix{"s", 1},     Prefix{"ms", 1e-3}, Prefix{"us", 1e-6},
+    Prefix{"ns", 1e-9}, Prefix{"min", 60},  Prefix{"h", 3600},
 };
 
 // The factor of `unit` = prefix + stem, or 0 when it is something else.
@@ -36,10 +36,14 @@ double prefixed(std::string_view unit, std::string_view stem) {
 
 double factor_of(std::string_view unit, Dimension dimension) {
   switch (dimension) {
-    case Dimension::bytes: return prefixed(unit, "B");
-    case Dimension::bytes_per_second: return prefixed(unit, "B/s");
-    case Dimension::flops: return prefixed(unit, "FLOP");
-    case Dimension::flops_per_second: return prefixed(unit, "FLOP/s");
+    case Dimension::bytes:
+      return prefixed(unit, "B");
+    case Dimension::bytes_per_second:
+      return prefixed(unit, "B/s");
+    case Dimension::flops:
+      return prefixed(unit, "FLOP");
+    case Dimension::flops_per_second:
+      return prefixed(unit, "FLOP/s");
     case Dimension::seconds:
       for (const auto& t : time_units) {
         if (t.text == unit) return t.factor;
@@ -61,9 +65,12 @@ std::string with_prefix(double v, double step, const std::array<const char*, 7>&
 
 DimensionText describe(Dimension dimension) {
   switch (dimension) {
-    case Dimension::bytes: return {"a size", "B kB MB GB TB PB KiB MiB GiB TiB PiB"};
-    case Dimension::flops: return {"an amount of arithmetic", "FLOP kFLOP MFLOP GFLOP TFLOP PFLOP"};
-    case Dimension::seconds: return {"a time", "s ms us ns min h"};
+    case Dimension::bytes:
+      return {"a size", "B kB MB GB TB PB KiB MiB GiB TiB PiB"};
+    case Dimension::flops:
+      return {"an amount of arithmetic", "FLOP kFLOP MFLOP GFLOP TFLOP PFLOP"};
+    case Dimension::seconds:
+      return {"a time", "s ms us ns min h"};
     case Dimension::bytes_per_second:
       return {"a bandwidth", "B/s kB/s MB/s GB/s TB/s KiB/s MiB/s GiB/s TiB/s"};
     case Dimension::flops_per_second:
@@ -102,7 +109,8 @@ std::string to_text(Bytes v) {
   return with_prefix(v.value(), 1024, {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"});
 }
 std::string to_text(Flops v) {
-  return with_prefix(v.value(), 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"});
+  return with_prefix(v.value(), 1000,
+                     {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP"});
 }
 std::string to_text(BytesPerSecond v) {
   return with_prefix(v.value(), 1000, {"B/s", "kB/s", "MB/s", "GB/s", "TB/s", "PB/s", "EB/s"});

@@ -28,8 +28,12 @@ class Quantity {
   constexpr Quantity& operator-=(Quantity other) { return base_ -= other.base_, *this; }
   constexpr Quantity& operator*=(double factor) { return base_ *= factor, *this; }
   constexpr Quantity& operator/=(double divisor) { return base_ /= divisor, *this; }
-  friend constexpr Quantity operator+(Quantity a, Quantity b) { return Quantity(a.base_ + b.base_); }
-  friend constexpr Quantity operator-(Quantity a, Quantity b) { return Quantity(a.base_ - b.base_); }
+  friend constexpr Quantity operator+(Quantity a, Quantity b) {
+    return Quantity(a.base_ + b.base_);
+  }
+  friend constexpr Quantity operator-(Quantity a, Quantity b) {
+    return Quantity(a.base_ - b.base_);
+  }
   friend constexpr Quantity operator*(Quantity a, double f) { return Quantity(a.base_ * f); }
   friend constexpr Quantity operator*(double f, Quantity a) { return Quantity(a.base_ * f); }
   friend constexpr Quantity operator/(Quantity a, double d) { return Quantity(a.base_ / d); }
@@ -94,7 +98,8 @@ DimensionText describe(Dimension dimension);
 
 /// Reads "24.6 GB/s" into base units. Returns false, with the reason in `problem`, when the number
 /// or the unit is not one of `dimension`.
-bool parse_quantity(const std::string& text, Dimension dimension, double& base, std::string& problem);
+bool parse_quantity(const std::string& text, Dimension dimension, double& base,
+                    std::string& problem);
 
 template <class Q>
 struct DimensionOf;

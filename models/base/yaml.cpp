@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -26,7 +27,8 @@ Value convert(const YAML::Node& node, const std::string& name, int depth) {
   if (depth > deepest) throw InputError(value.where, "", "nested deeper than 64 levels");
   switch (node.Type()) {
     case YAML::NodeType::Undefined:
-    case YAML::NodeType::Null: break;
+    case YAML::NodeType::Null:
+      break;
     case YAML::NodeType::Scalar:
       value.kind = Value::Kind::scalar;
       value.text = node.Scalar();
@@ -56,10 +58,14 @@ Value convert(const YAML::Node& node, const std::string& name, int depth) {
 
 std::string kind_name(Value::Kind kind) {
   switch (kind) {
-    case Value::Kind::null: return "nothing";
-    case Value::Kind::scalar: return "a single value";
-    case Value::Kind::sequence: return "a list";
-    case Value::Kind::map: return "a map";
+    case Value::Kind::null:
+      return "nothing";
+    case Value::Kind::scalar:
+      return "a single value";
+    case Value::Kind::sequence:
+      return "a list";
+    case Value::Kind::map:
+      return "a map";
   }
   return "";
 }
@@ -95,11 +101,15 @@ Value load_text(const std::string& text, const std::string& name) {
 }
 
 Value load_file(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw InputError({path, 0, 0}, "", "is a directory; name a file");
+  }
   std::ifstream file(path);
   if (!file) throw InputError({path, 0, 0}, "", "cannot be opened for reading; check the path");
   std::stringstream text;
   text << file.rdbuf();
-  if (!file) throw InputError({path, 0, 0}, "", "cannot be read; is it a directory?");
+  if (!file) throw InputError({path, 0, 0}, "", "cannot be read to its end");
   return load_text(text.str(), path);
 }
 
@@ -128,7 +138,8 @@ void set(Value& root, const std::string& path, const std::string& text, const Wh
     if (key.empty()) throw InputError(where, path, "has an empty key between dots");
     if (at->kind == Value::Kind::null) at->kind = Value::Kind::map;
     if (at->kind != Value::Kind::map) {
-      throw InputError(where, path, fmt::format("'{}' stands inside {}, not a map", key, found(*at)));
+      throw InputError(where, path,
+                       fmt::format("'{}' stands inside {}, not a map", key, found(*at)));
     }
     auto entry = std::ranges::find(at->entries, key, &Entry::key);
     if (entry == at->entries.end()) {
@@ -184,7 +195,8 @@ double Node::number(double least, double most) const {
   double parsed = 0;
   const std::string& t = value_->text;
   const auto [end, error] = std::from_chars(t.data(), t.data() + t.size(), parsed);
-  if (!is_scalar() || error != std::errc() || end != t.data() + t.size() || !std::isfinite(parsed)) {
+  if (!is_scalar() || error != std::errc() || end != t.data() + t.size() ||
+      !std::isfinite(parsed)) {
     problem(fmt::format("is {}; a number is expected", found(*value_)));
     return std::clamp(1.0, least, most);
   }
@@ -288,7 +300,8 @@ Node Map::at(const std::string& key) {
   static const Value none{};
   if (auto node = find(key)) return *node;
   const std::string path = node_.path().empty() ? key : node_.path() + "." + key;
-  if (node_.is_map()) node_.document().problem(node_.where(), path, "is missing; this key is required");
+  if (node_.is_map())
+    node_.document().problem(node_.where(), path, "is missing; this key is required");
   // The missing key is said once; readings of the stand-in below must not add noise.
   static Document silent(Value{}, Document::Faults::dropped);
   return Node(silent, &none, path);

@@ -15,9 +15,9 @@
 /// Reading YAML and JSON (a subset of YAML) with places.
 ///
 /// A file becomes a tree of Values that know where they stand. A Document walks that tree through
-/// Nodes and Maps; every fault is recorded with file:line:column and reading goes on with a harmless
-/// fallback, so that one run shows all problems of a file. Document::finish() throws them together.
-/// A Map is strict: keys nobody asked for become problems when it goes out of scope.
+/// Nodes and Maps; every fault is recorded with file:line:column and reading goes on with a
+/// harmless fallback, so that one run shows all problems of a file. Document::finish() throws them
+/// together. A Map is strict: keys nobody asked for become problems when it goes out of scope.
 namespace tidegate::yaml {
 
 struct Entry;
@@ -39,13 +39,14 @@ struct Entry {
   Value value;
 };
 
-/// Parses a file or a text; `name` stands for the file in messages. Throws InputError on a file that
-/// cannot be read, is not YAML, or repeats a key.
+/// Parses a file or a text; `name` stands for the file in messages. Throws InputError on a file
+/// that cannot be read, is not YAML, or repeats a key.
 Value load_file(const std::string& path);
 Value load_text(const std::string& text, const std::string& name);
 
-/// Sets the value at a dotted path ("policy.optimizer.paths[1].ratio") to what `text` means in YAML,
-/// adding maps on the way. Throws InputError when the path runs through a scalar or beyond a list.
+/// Sets the value at a dotted path ("policy.optimizer.paths[1].ratio") to what `text` means in
+/// YAML, adding maps on the way. Throws InputError when the path runs through a scalar or beyond a
+/// list.
 void set(Value& root, const std::string& path, const std::string& text, const Where& where);
 
 enum class Bound { positive, non_negative };
@@ -123,7 +124,9 @@ class Map {
     const auto n = find(key);
     return n ? n->flag() : fallback;
   }
-  std::int64_t count(const std::string& key, std::int64_t least = 0) { return at(key).count(least); }
+  std::int64_t count(const std::string& key, std::int64_t least = 0) {
+    return at(key).count(least);
+  }
   std::int64_t count_or(const std::string& key, std::int64_t fallback, std::int64_t least = 0) {
     const auto n = find(key);
     return n ? n->count(least) : fallback;

@@ -58,7 +58,7 @@ struct Layer {
   Bytes workspace;  ///< largest short-lived extra GPU memory in forward or backward
 
   std::int64_t parameters() const;
-  Bytes saved() const;                 ///< bytes saved for backward, each storage once
+  Bytes saved() const;  ///< bytes saved for backward, each storage once
   Flops forward_flops() const;
   Flops backward_flops() const;
   std::vector<Kernel> forward_kernels() const;
@@ -71,10 +71,10 @@ struct Layer {
 
 struct LayerGraph {
   std::vector<Layer> layers;
-  std::int64_t parameters = 0;        ///< unique parameters of the whole network (tied ones once)
-  std::int64_t active_parameters = 0; ///< used per token (mixture of experts); else equal
-  std::int64_t tokens = 0;            ///< per micro-batch and rank
-  std::int64_t sequences = 0;         ///< per micro-batch and rank
+  std::int64_t parameters = 0;         ///< unique parameters of the whole network (tied ones once)
+  std::int64_t active_parameters = 0;  ///< used per token (mixture of experts); else equal
+  std::int64_t tokens = 0;             ///< per micro-batch and rank
+  std::int64_t sequences = 0;          ///< per micro-batch and rank
   DType dtype = DType::bf16;
 
   Flops forward_flops() const;

@@ -4,9 +4,9 @@
 #include <map>
 #include <optional>
 
+#include <fmt/core.h>
 #include <boost/graph/compressed_sparse_row_graph.hpp>
 #include <boost/graph/depth_first_search.hpp>
-#include <fmt/core.h>
 
 namespace tidegate {
 namespace {
@@ -31,13 +31,15 @@ Graph graph_of(const Plan& plan, const std::vector<Number>& lane_before) {
   std::vector<std::pair<std::size_t, std::size_t>> edges;
   edges.reserve(plan.after_list.size() + plan.size());
   for (Number t = 0; t < plan.size(); ++t) {
-    for (const TaskId before : plan.after(static_cast<TaskId>(t))) edges.emplace_back(t, index(before));
+    for (const TaskId before : plan.after(static_cast<TaskId>(t)))
+      edges.emplace_back(t, index(before));
     if (lane_before[t] != none) edges.emplace_back(t, lane_before[t]);
   }
   return Graph(boost::edges_are_sorted, edges.begin(), edges.end(), plan.size());
 }
 
-// Numbers the tasks so that what a task waits for has lower numbers, and remembers one edge of a cycle.
+// Numbers the tasks so that what a task waits for has lower numbers, and remembers one edge of a
+// cycle.
 struct Depth : boost::default_dfs_visitor {
   std::vector<Number>* position;
   std::optional<std::pair<std::size_t, std::size_t>>* cycle;
@@ -91,10 +93,13 @@ class Check {
   std::size_t targets(Effect::Kind kind) const {
     switch (kind) {
       case Effect::Kind::allocate:
-      case Effect::Kind::free: return plan_.buffers.size();
+      case Effect::Kind::free:
+        return plan_.buffers.size();
       case Effect::Kind::acquire:
-      case Effect::Kind::release: return plan_.tokens.size();
-      case Effect::Kind::lock: return plan_.locks.size();
+      case Effect::Kind::release:
+        return plan_.tokens.size();
+      case Effect::Kind::lock:
+        return plan_.locks.size();
     }
     return 0;
   }
@@ -107,14 +112,17 @@ class Check {
       if (index(task.work) >= plan_.works.size()) fault("task {} has no work", t);
       if (index(task.lane) >= plan_.lanes.size()) fault("task {} has no lane", t);
       for (const TaskId before : plan_.after(static_cast<TaskId>(t))) {
-        if (index(before) >= plan_.size()) fault("task {} comes after a task that does not exist", t);
+        if (index(before) >= plan_.size())
+          fault("task {} comes after a task that does not exist", t);
       }
     }
     each_effect([&](Number t, const Effect& e) {
-      if (e.target >= targets(e.kind)) fault("task {} names a buffer, tokens or a lock that does not exist", t);
+      if (e.target >= targets(e.kind))
+        fault("task {} names a buffer, tokens or a lock that does not exist", t);
     });
     for (const Mark& mark : plan_.marks) {
-      if (index(mark.task) >= plan_.size()) fault("a mark names task {}, which does not exist", index(mark.task));
+      if (index(mark.task) >= plan_.size())
+        fault("a mark names task {}, which does not exist", index(mark.task));
     }
     for (const Buffer& b : plan_.buffers) {
       if (index(b.pool) >= plan_.pools.size() || index(b.owner) >= plan_.owners.size()) {
@@ -132,7 +140,8 @@ class Check {
     Depth depth;
     depth.position = &position_, depth.cycle = &cycle, depth.next = &next;
     std::vector<boost::default_color_type> colours(plan_.size());
-    const auto map = boost::make_iterator_property_map(colours.begin(), get(boost::vertex_index, graph));
+    const auto map =
+        boost::make_iterator_property_map(colours.begin(), get(boost::vertex_index, graph));
     depth_first_search(graph, depth, map);
     if (!cycle) return true;
     fault("{} waits for {}, which waits for it, by dependencies and the order of lanes",
@@ -146,7 +155,9 @@ class Check {
       const bool frees = e.kind == Effect::Kind::free;
       if (e.kind != Effect::Kind::allocate && !frees) return;
       std::optional<Number>& once = frees ? lives[e.target].freed : lives[e.target].allocated;
-      if (once) fault("{} {} buffer {}, as did {}", name(t), frees ? "frees" : "allocates", e.target, name(*once));
+      if (once)
+        fault("{} {} buffer {}, as did {}", name(t), frees ? "frees" : "allocates", e.target,
+              name(*once));
       once = t;
     });
     seen_.assign(plan_.size(), none);
@@ -160,13 +171,13 @@ class Check {
     } else if (!life.allocated) {
       fault("{} frees buffer {}, which is never allocated", name(*life.freed), buffer);
     } else if (is_acyclic && !comes_after(*life.freed, *life.allocated)) {
-      fault("{} frees buffer {} without waiting for its allocation by {}", name(*life.freed), buffer,
-            name(*life.allocated));
+      fault("{} frees buffer {} without waiting for its allocation by {}", name(*life.freed),
+            buffer, name(*life.allocated));
     }
   }
 
-  // Is there a path from `task` back to `before`? A task of the same lane at or after `before` is as
-  // good as `before` itself, and nothing that comes before it in the order can lead to it.
+  // Is there a path from `task` back to `before`? A task of the same lane at or after `before` is
+  // as good as `before` itself, and nothing that comes before it in the order can lead to it.
   bool comes_after(Number task, Number before) {
     const Number search = search_++;
     const LaneId lane = plan_.tasks[before].lane;
@@ -178,7 +189,8 @@ class Check {
       if (plan_.tasks[t].lane == lane && t >= before) return true;
       seen_[t] = search;
       if (lane_before_[t] != none) stack_.push_back(lane_before_[t]);
-      for (const TaskId p : plan_.after(static_cast<TaskId>(t))) stack_.push_back(static_cast<Number>(p));
+      for (const TaskId p : plan_.after(static_cast<TaskId>(t)))
+        stack_.push_back(static_cast<Number>(p));
     }
     return false;
   }
@@ -195,12 +207,14 @@ class Check {
     for (const auto& [key, count] : at_once) {
       const Tokens& tokens = plan_.tokens[key.second];
       if (count > tokens.count) {
-        fault("{} takes {} tokens of {}, of which {} exist", name(key.first), count, tokens.name, tokens.count);
+        fault("{} takes {} tokens of {}, of which {} exist", name(key.first), count, tokens.name,
+              tokens.count);
       }
     }
     for (std::size_t p = 0; p < taken.size(); ++p) {
       if (taken[p] == given[p]) continue;
-      fault("tokens of {} are taken {} times and given back {} times", plan_.tokens[p].name, taken[p], given[p]);
+      fault("tokens of {} are taken {} times and given back {} times", plan_.tokens[p].name,
+            taken[p], given[p]);
     }
   }
 
@@ -224,8 +238,8 @@ class Check {
     const std::string& expected = phases.begin()->second;
     for (const auto& [key, seen] : phases) {
       if (seen == expected) continue;
-      fault("iteration {} of rank {} marks the phases{}, and the first marks{}", key.first, key.second,
-            seen.empty() ? " none" : seen, expected.empty() ? " none" : expected);
+      fault("iteration {} of rank {} marks the phases{}, and the first marks{}", key.first,
+            key.second, seen.empty() ? " none" : seen, expected.empty() ? " none" : expected);
     }
   }
 };

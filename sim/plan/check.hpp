@@ -17,8 +17,8 @@ namespace tidegate {
 ///   every rank marks the same phases in every iteration, if any.
 ///
 /// O(tasks + dependencies), and for each buffer a search back from its free that stops at the first
-/// task of the allocating lane: a few steps in plans that policies make, at worst all tasks between the
-/// two.
+/// task of the allocating lane: a few steps in plans that policies make, at worst all tasks between
+/// the two.
 std::vector<std::string> faults(const Plan& plan);
 
 }  // namespace tidegate

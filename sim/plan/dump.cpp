@@ -14,16 +14,17 @@ std::string name_line(const std::string& name) {
 }
 
 std::string effect_text(const Effect& e) {
-  std::string text = fmt::format(" {}:{}", effect_names.at(static_cast<std::size_t>(e.kind)), e.target);
+  std::string text =
+      fmt::format(" {}:{}", effect_names.at(static_cast<std::size_t>(e.kind)), e.target);
   if (e.count != 0) text += fmt::format("*{}", e.count);
   return text;
 }
 
 std::string task_line(const Plan& plan, TaskId t) {
   const Task& x = plan.task(t);
-  std::string line = fmt::format("task {} name {} item {} work {} lane {} rank {} iteration {} phase {}", index(t),
-                                 index(x.name), x.item, index(x.work), index(x.lane), x.rank, x.iteration,
-                                 name_of(x.phase));
+  std::string line = fmt::format(
+      "task {} name {} item {} work {} lane {} rank {} iteration {} phase {}", index(t),
+      index(x.name), x.item, index(x.work), index(x.lane), x.rank, x.iteration, name_of(x.phase));
   if (!plan.after(t).empty()) line += " after";
   for (const TaskId before : plan.after(t)) line += fmt::format(" {}", index(before));
   if (!plan.effects(t).empty()) line += " does";
@@ -32,14 +33,17 @@ std::string task_line(const Plan& plan, TaskId t) {
 }
 
 std::string tables(const Plan& plan) {
-  std::string text = fmt::format("{}\niterations {}\nranks {}\n", heading, plan.iterations, plan.ranks);
-  for (const Lane& l : plan.lanes) text += fmt::format("lane {} {} {}", l.rank, l.width, name_line(l.name));
+  std::string text =
+      fmt::format("{}\niterations {}\nranks {}\n", heading, plan.iterations, plan.ranks);
+  for (const Lane& l : plan.lanes)
+    text += fmt::format("lane {} {} {}", l.rank, l.width, name_line(l.name));
   for (const Pool& p : plan.pools) {
-    text += fmt::format("pool {} {} {} {}", tier_names.at(static_cast<std::size_t>(p.place.tier)), p.place.index,
-                        p.capacity.value(), name_line(p.name));
+    text += fmt::format("pool {} {} {} {}", tier_names.at(static_cast<std::size_t>(p.place.tier)),
+                        p.place.index, p.capacity.value(), name_line(p.name));
   }
   for (const std::string& owner : plan.owners) text += "owner " + name_line(owner);
-  for (const Tokens& t : plan.tokens) text += fmt::format("tokens {} {}", t.count, name_line(t.name));
+  for (const Tokens& t : plan.tokens)
+    text += fmt::format("tokens {} {}", t.count, name_line(t.name));
   for (const Lock& l : plan.locks) text += "lock " + name_line(l.name);
   for (const std::string& name : plan.names) text += "name " + name_line(name);
   for (const Work& work : plan.works) text += "work " + encode(work) + "\n";
@@ -55,7 +59,8 @@ std::string dump(const Plan& plan) {
   std::string text = tables(plan);
   for (std::size_t t = 0; t < plan.size(); ++t) text += task_line(plan, static_cast<TaskId>(t));
   for (const Mark& m : plan.marks) {
-    text += fmt::format("mark {} iteration {} rank {} phase {}\n", index(m.task), m.iteration, m.rank, name_of(m.phase));
+    text += fmt::format("mark {} iteration {} rank {} phase {}\n", index(m.task), m.iteration,
+                        m.rank, name_of(m.phase));
   }
   return text;
 }

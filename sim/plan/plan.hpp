@@ -23,8 +23,8 @@
 ///   - every earlier task of its lane has started, and fewer than `width` of them run;
 ///   - its tokens are available, and its lock is free or held by the same rank.
 /// A task begins to wait for tokens and its lock when the rest holds. It takes all of them at once.
-/// Waiting tasks get them in the order in which they began to wait, ties by task number; a task that
-/// waits for something else holds up nobody.
+/// Waiting tasks get them in the order in which they began to wait, ties by task number; a task
+/// that waits for something else holds up nobody.
 ///
 /// Works are kept once (`works`); a task is 28 bytes plus its predecessors and effects.
 namespace tidegate {
@@ -70,7 +70,8 @@ struct Tokens {
 struct Lock {
   std::string name;
 };
-/// Bytes with one owner and one lifetime: allocated by the start of one task, freed by the end of one.
+/// Bytes with one owner and one lifetime: allocated by the start of one task, freed by the end of
+/// one.
 struct Buffer {
   std::int64_t bytes = 0;
   PoolId pool{};
@@ -84,8 +85,8 @@ struct Effect {
   Kind kind = Kind::allocate;
   bool operator==(const Effect&) const = default;
 };
-/// allocate, acquire and lock happen at the start of the task, free and release at its end; a lock is
-/// held from start to end.
+/// allocate, acquire and lock happen at the start of the task, free and release at its end; a lock
+/// is held from start to end.
 Effect allocate(BufferId buffer);
 Effect free(BufferId buffer);
 Effect acquire(TokenId tokens, std::int32_t count = 1);
@@ -96,7 +97,8 @@ struct Task {
   WorkId work{};
   std::uint32_t first_after = 0;
   std::uint32_t first_effect = 0;
-  std::int32_t item = -1;  ///< number shown with the name: layer, sub-group, micro-step; -1 for none
+  std::int32_t item =
+      -1;  ///< number shown with the name: layer, sub-group, micro-step; -1 for none
   LaneId lane{};
   NameId name{};
   std::uint16_t rank = 0;
@@ -122,9 +124,9 @@ struct Plan {
   std::vector<Buffer> buffers;
   std::vector<std::string> names;
   std::vector<Task> tasks;
-  std::vector<TaskId> after_list;    ///< predecessors of all tasks, row by row
-  std::vector<Effect> effect_list;   ///< effects of all tasks, row by row
-  std::vector<Mark> marks;           ///< phases of an iteration in order, per rank
+  std::vector<TaskId> after_list;   ///< predecessors of all tasks, row by row
+  std::vector<Effect> effect_list;  ///< effects of all tasks, row by row
+  std::vector<Mark> marks;          ///< phases of an iteration in order, per rank
   std::int32_t iterations = 1;
   std::int32_t ranks = 1;
 

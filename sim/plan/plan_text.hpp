@@ -17,11 +17,11 @@
 ///   name read
 ///   work delay 0.5                          as encode() says
 ///   buffer 1024 0 0                         bytes, pool, owner
-///   task 0 name 0 item 3 work 0 lane 0 rank 0 iteration 0 phase forward after 1 2 does allocate:0 acquire:1*2
-///   mark 0 iteration 0 rank 0 phase forward
+///   task 0 name 0 item 3 work 0 lane 0 rank 0 iteration 0 phase forward after 1 2 does allocate:0
+///   acquire:1*2 mark 0 iteration 0 rank 0 phase forward
 ///
-/// "after" and "does" may be missing. A '#' that begins a word of a task or mark line, or a line, begins a
-/// comment.
+/// "after" and "does" may be missing. A '#' that begins a word of a task or mark line, or a line,
+/// begins a comment.
 namespace tidegate::plan_text {
 
 inline constexpr const char* heading = "tidegate-plan 1";

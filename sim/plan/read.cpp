@@ -44,8 +44,10 @@ class Line {
   T number_in(std::string_view w, const char* what, T least, T most) const {
     T v{};
     const auto [end, error] = std::from_chars(w.data(), w.data() + w.size(), v);
-    if (error != std::errc() || end != w.data() + w.size()) fail(fmt::format("'{}' is not {}", w, what));
-    if (!(v >= least && v <= most)) fail(fmt::format("{} is not {}; it lies in {} … {}", v, what, least, most));
+    if (error != std::errc() || end != w.data() + w.size())
+      fail(fmt::format("'{}' is not {}", w, what));
+    if (!(v >= least && v <= most))
+      fail(fmt::format("{} is not {}; it lies in {} … {}", v, what, least, most));
     return v;
   }
   /// A number of one of `count` things.
@@ -101,12 +103,12 @@ class PlanReader {
  public:
   void read(Line& line) {
     using Read = void (PlanReader::*)(Line&);
-    static constexpr std::array words = {"iterations", "ranks", "lane", "pool",   "owner", "tokens", "lock",
-                                         "name",       "work",  "task", "buffer", "mark"};
+    static constexpr std::array words = {"iterations", "ranks", "lane", "pool", "owner",  "tokens",
+                                         "lock",       "name",  "work", "task", "buffer", "mark"};
     static constexpr std::array<Read, words.size()> reads = {
-        &PlanReader::iterations, &PlanReader::ranks, &PlanReader::lane, &PlanReader::pool,
-        &PlanReader::owner,      &PlanReader::tokens, &PlanReader::lock, &PlanReader::name,
-        &PlanReader::work,       &PlanReader::task,  &PlanReader::buffer, &PlanReader::mark};
+        &PlanReader::iterations, &PlanReader::ranks,  &PlanReader::lane,   &PlanReader::pool,
+        &PlanReader::owner,      &PlanReader::tokens, &PlanReader::lock,   &PlanReader::name,
+        &PlanReader::work,       &PlanReader::task,   &PlanReader::buffer, &PlanReader::mark};
     (this->*reads[line.choice("a kind of line", words)])(line);
     line.end();
   }
@@ -114,7 +116,8 @@ class PlanReader {
   Plan finish(const std::string& file) {
     for (const auto& [task, line] : forward_) {
       if (index(task) < plan_.size()) continue;
-      throw InputError({file, line, 1}, "", fmt::format("there is no task {} to come after", index(task)));
+      throw InputError({file, line, 1}, "",
+                       fmt::format("there is no task {} to come after", index(task)));
     }
     return std::move(plan_);
   }
@@ -125,7 +128,9 @@ class PlanReader {
   int line_number_ = 0;
   std::vector<std::pair<TaskId, int>> forward_;
 
-  void iterations(Line& l) { plan_.iterations = l.number<std::int32_t>("a count", 0, largest<std::int32_t>); }
+  void iterations(Line& l) {
+    plan_.iterations = l.number<std::int32_t>("a count", 0, largest<std::int32_t>);
+  }
   void ranks(Line& l) { plan_.ranks = l.number<std::int32_t>("a count", 0, largest<std::int32_t>); }
   void lane(Line& l) {
     const auto rank = l.number<std::uint16_t>("a rank", 0, largest<std::uint16_t>);
@@ -169,7 +174,8 @@ class PlanReader {
     l.expect("work"), t.work = l.id<WorkId>("work", plan_.works.size());
     l.expect("lane"), t.lane = l.id<LaneId>("lane", plan_.lanes.size());
     l.expect("rank"), t.rank = l.number<std::uint16_t>("a rank", 0, largest<std::uint16_t>);
-    l.expect("iteration"), t.iteration = l.number<std::uint16_t>("an iteration", 0, largest<std::uint16_t>);
+    l.expect("iteration"),
+        t.iteration = l.number<std::uint16_t>("an iteration", 0, largest<std::uint16_t>);
     l.expect("phase"), t.phase = l.phase();
     plan_.tasks.push_back(t);
     rows(l);
@@ -194,25 +200,30 @@ class PlanReader {
   }
   void effect(Line& l, std::string_view w) {
     const std::size_t colon = w.find(':'), star = w.find('*');
-    if (colon == std::string_view::npos) l.fail(fmt::format("'{}' is not an effect like free:3", w));
-    const auto kind = static_cast<Effect::Kind>(l.choice_in(w.substr(0, colon), "an effect", effect_names));
+    if (colon == std::string_view::npos)
+      l.fail(fmt::format("'{}' is not an effect like free:3", w));
+    const auto kind =
+        static_cast<Effect::Kind>(l.choice_in(w.substr(0, colon), "an effect", effect_names));
     const bool moves_bytes = kind == Effect::Kind::allocate || kind == Effect::Kind::free;
     const std::size_t count = moves_bytes                  ? plan_.buffers.size()
                               : kind == Effect::Kind::lock ? plan_.locks.size()
                                                            : plan_.tokens.size();
     const char* what = moves_bytes ? "buffer" : kind == Effect::Kind::lock ? "lock" : "tokens";
     const std::size_t target_end = std::min(star, w.size());
-    const auto target = l.id_in<std::uint32_t>(w.substr(colon + 1, target_end - colon - 1), what, count);
+    const auto target =
+        l.id_in<std::uint32_t>(w.substr(colon + 1, target_end - colon - 1), what, count);
     std::int32_t tokens = 0;
     if (star != std::string_view::npos) {
-      tokens = l.number_in<std::int32_t>(w.substr(star + 1), "a count", -largest<std::int32_t>, largest<std::int32_t>);
+      tokens = l.number_in<std::int32_t>(w.substr(star + 1), "a count", -largest<std::int32_t>,
+                                         largest<std::int32_t>);
     }
     plan_.effect_list.push_back({target, tokens, kind});
   }
   void mark(Line& l) {
     Mark m;
     m.task = l.id<TaskId>("task", plan_.size());
-    l.expect("iteration"), m.iteration = l.number<std::uint16_t>("an iteration", 0, largest<std::uint16_t>);
+    l.expect("iteration"),
+        m.iteration = l.number<std::uint16_t>("an iteration", 0, largest<std::uint16_t>);
     l.expect("rank"), m.rank = l.number<std::uint16_t>("a rank", 0, largest<std::uint16_t>);
     l.expect("phase"), m.phase = l.phase();
     plan_.marks.push_back(m);
@@ -236,7 +247,8 @@ Plan read_plan(const std::string& text, const std::string& name) {
     reader.set_line(number);
     reader.read(words);
   }
-  if (text.empty()) throw InputError({name, 1, 1}, "", fmt::format("a plan begins with '{}'", heading));
+  if (text.empty())
+    throw InputError({name, 1, 1}, "", fmt::format("a plan begins with '{}'", heading));
   return reader.finish(name);
 }
 

@@ -18,8 +18,8 @@ constexpr std::size_t buckets_in_flight = 2;
 constexpr double traffic_before = 12;
 constexpr double traffic_after = 22;
 
-// Tensors of a layer by operator, with their places in the order of registration; `before` counts the
-// tensors of earlier layers and is moved on.
+// Tensors of a layer by operator, with their places in the order of registration; `before` counts
+// the tensors of earlier layers and is moved on.
 std::vector<std::vector<Bucket::Tensor>> tensors_of(const Layer& layer, std::size_t& before) {
   struct Place {
     std::size_t op, slot;
@@ -89,14 +89,16 @@ class Walker final : public GradientSink {
       if (zero().stage < 3) {
         step_.reserve(pool, "parameters", Bytes(whole * element_bytes()));
       } else {
-        step_.reserve(pool, "persistent parameters", Bytes(static_cast<double>(persistent_) * element_bytes()));
+        step_.reserve(pool, "persistent parameters",
+                      Bytes(static_cast<double>(persistent_) * element_bytes()));
       }
       if (step_.setting().world > 1) {
         const auto bucket = static_cast<double>(std::min(zero().reduce_bucket, total_));
         step_.reserve(pool, "reduce bucket", Bytes(bucket * element_bytes()));
       }
     }
-    step_.reserve(step_.host_pool(), "system and processes", step_.setting().machine.host().base_use);
+    step_.reserve(step_.host_pool(), "system and processes",
+                  step_.setting().machine.host().base_use);
   }
 
   void iteration(std::int32_t i) {
@@ -111,13 +113,15 @@ class Walker final : public GradientSink {
       step_.end(Phase::backward);
     }
     step_.begin(i, Phase::update);
-    for (std::uint16_t r = 0; r < step_.ranks(); ++r) policy_.optimizer->update(step_, r, *policy_.parameters);
+    for (std::uint16_t r = 0; r < step_.ranks(); ++r)
+      policy_.optimizer->update(step_, r, *policy_.parameters);
     if (zero().stage == 1 || zero().stage == 2) gather_updated();
     step_.end(Phase::update);
   }
 
   void backward(std::span<const Visit> visits, std::int64_t micro_step) {
-    bucket_ = {.micro_step = micro_step, .is_boundary = micro_step + 1 == step_.setting().accumulation};
+    bucket_ = {.micro_step = micro_step,
+               .is_boundary = micro_step + 1 == step_.setting().accumulation};
     for (const Visit& visit : visits) policy_.activations->add(step_, visit);
     reduce();
   }
@@ -127,7 +131,8 @@ class Walker final : public GradientSink {
     bucket_.tensors.push_back(tensor);
     bucket_.elements += tensor.elements;
     produced_by_.clear();
-    for (std::uint16_t r = 0; r < step_.ranks(); ++r) produced_by_.push_back(*step_.rank(r).last_kernel);
+    for (std::uint16_t r = 0; r < step_.ranks(); ++r)
+      produced_by_.push_back(*step_.rank(r).last_kernel);
   }
 
   // Reduces what the bucket holds and hands it to the optimizer; leaves the next bucket empty.
@@ -171,7 +176,9 @@ class Walker final : public GradientSink {
   Work bucket_kernels(std::uint16_t r, double bytes_per_element) const {
     if (step_.setting().world == 1) return Delay{};
     constexpr std::int32_t launches = 3;
-    return Compute{r, {Elementwise{Bytes(bytes_per_element * static_cast<double>(bucket_.elements)), launches}}};
+    return Compute{
+        r,
+        {Elementwise{Bytes(bytes_per_element * static_cast<double>(bucket_.elements)), launches}}};
   }
 
   void hand_over(TaskId reduced, std::uint16_t r, const std::vector<BufferId>& flat) {
@@ -208,9 +215,9 @@ class Walker final : public GradientSink {
   Policy& policy_;
   Gatherer gatherer_;
   std::vector<std::vector<std::vector<Bucket::Tensor>>> tensors_;  // by layer and operator
-  Bucket bucket_;                    // being filled
+  Bucket bucket_;                                                  // being filled
   std::vector<TaskId> produced_by_;  // by rank: kernels of the bucket's last tensor
-  std::vector<Visit> visits_;                       // of one micro-step: forward, then backward
+  std::vector<Visit> visits_;        // of one micro-step: forward, then backward
   std::int64_t total_ = 0, persistent_ = 0;
   OwnerId flat_owner_{};
   std::vector<LaneId> gradient_lanes_;  // by rank: kernels around reductions

@@ -22,8 +22,8 @@ struct Visit {
   Pass pass = Pass::forward;
 };
 
-/// Consecutive operators of a layer whose parameters ZeRO 3 gathers together: a sub-module. Operators
-/// without parameters to gather belong to the sub-module before them.
+/// Consecutive operators of a layer whose parameters ZeRO 3 gathers together: a sub-module.
+/// Operators without parameters to gather belong to the sub-module before them.
 struct SubModule {
   std::size_t first = 0, last = 0;  ///< operators, last included
   std::int64_t gathered = 0;        ///< elements of tensors at or above the persistence threshold
@@ -32,11 +32,11 @@ struct SubModule {
 
 /// Gathers the parameters of ZeRO 3 just before they are used, and frees them after.
 ///
-/// DeepSpeed records the order of uses in the first micro-step, in which nothing is gathered ahead: a
-/// sub-module is requested when the one before it has computed. From then on entering a sub-module also
-/// requests the next ones, until they hold prefetch_bucket elements, as soon as the entered one begins
-/// to compute; but never more than max_live elements are gathered. A sub-module that is used again
-/// within max_reuse_distance elements stays gathered.
+/// DeepSpeed records the order of uses in the first micro-step, in which nothing is gathered ahead:
+/// a sub-module is requested when the one before it has computed. From then on entering a
+/// sub-module also requests the next ones, until they hold prefetch_bucket elements, as soon as the
+/// entered one begins to compute; but never more than max_live elements are gathered. A sub-module
+/// that is used again within max_reuse_distance elements stays gathered.
 class Gatherer {
  public:
   Gatherer(Step& step, const ParameterPolicy& parameters);
@@ -50,8 +50,8 @@ class Gatherer {
     std::vector<TaskId> after;    ///< what computing has to wait for
     std::vector<BufferId> frees;  ///< by rank: gathered parameters that end with this use, or empty
   };
-  /// Before the kernels of the next use are added: gathers its parameters if they are not there, and
-  /// those of the uses to prefetch.
+  /// Before the kernels of the next use are added: gathers its parameters if they are not there,
+  /// and those of the uses to prefetch.
   Ready next(Step& step);
   /// The kernels of that use, by rank.
   void used(std::vector<TaskId> kernels);
@@ -64,7 +64,7 @@ class Gatherer {
     std::optional<std::size_t> reused;  ///< the later use that it is kept for
     std::vector<BufferId> buffers;      ///< by rank
     std::optional<TaskId> gather;
-    std::vector<TaskId> kernels;        ///< by rank
+    std::vector<TaskId> kernels;  ///< by rank
   };
 
   void add_uses(const Visit& visit);

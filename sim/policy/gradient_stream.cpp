@@ -16,7 +16,8 @@ TaskId round_trip(Step& step, std::uint16_t rank, const Bucket& bucket, double e
   const TaskId down = step.to_host("gradient to host", rank, bucket.number, half, {&reduced, 1});
   // On the GPU the slice, and the double-precision copy of its largest tensor for the norm.
   std::int64_t largest = 0;
-  for (const Bucket::Tensor& t : bucket.tensors) largest = std::max(largest, step.shard(t.elements));
+  for (const Bucket::Tensor& t : bucket.tensors)
+    largest = std::max(largest, step.shard(t.elements));
   const OwnerId owner = step.plan().owner("gradient slice");
   const Bytes bytes(2 * elements + 8 * static_cast<double>(largest));
   const BufferId slice = step.plan().buffer(step.gpu_pool(rank), owner, bytes);

@@ -14,7 +14,8 @@ class Keep final : public ActivationPolicy {
   void add(Step& step, const Visit& visit) const override {
     std::vector<std::vector<Effect>> effects(step.ranks());
     if (visit.pass == Pass::forward) {
-      keep_until_backward(step, visit.layer, "activations", step.graph().layers[visit.layer].saved(), effects);
+      keep_until_backward(step, visit.layer, "activations",
+                          step.graph().layers[visit.layer].saved(), effects);
       step.on_layer("forward", visit, std::move(effects));
     } else {
       free_kept(step, visit.layer, effects);

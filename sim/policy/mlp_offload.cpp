@@ -36,7 +36,8 @@ void read_assignment(yaml::Map& options, const Machine& machine, SwapOptions& o)
     for (const yaml::Node& share : shares->items()) o.shares.push_back(share.number(0));
     const double sum = std::accumulate(o.shares.begin(), o.shares.end(), 0.0);
     if (o.shares.size() != o.paths.size() || sum <= 0) {
-      shares->problem(fmt::format("needs {} numbers, one for each path, not all zero", o.paths.size()));
+      shares->problem(
+          fmt::format("needs {} numbers, one for each path, not all zero", o.paths.size()));
       o.shares.assign(o.paths.size(), 1);
     }
   }
@@ -56,20 +57,46 @@ void read_exclusive(yaml::Map& options, const Machine& machine, SwapOptions& o) 
   }
   o.is_exclusive.assign(o.paths.size(), false);
   for (const yaml::Node& item : node->items()) {
-    const auto at = std::ranges::find(o.paths, read_path(item, machine));
-    if (at == o.paths.end()) item.problem("is not among the paths of this policy");
-    else o.is_exclusive[static_cast<std::size_t>(at - o.paths.begin())] = true;
+    const auto path = read_path(item, machine);
+    if (!path) continue;
+    const auto at = std::ranges::find(o.paths, *path);
+    if (at == o.paths.end())
+      item.problem("is not among the paths of this policy");
+    else
+      o.is_exclusive[static_cast<std::size_t>(at - o.paths.begin())] = true;
   }
+}
+
+std::string title_of(const SwapOptions& o, const Machine& machine) {
+  std::string paths, exclusive;
+  for (std::size_t p = 0; p < o.paths.size(); ++p) {
+    const std::string& name = machine.paths()[o.paths[p]].name;
+    paths += (p == 0 ? "" : ", ") + name;
+    if (o.is_exclusive[p]) exclusive += (exclusive.empty() ? ", exclusive " : ", ") + name;
+  }
+  return fmt::format("MLP-Offload: optimizer on {}{}{}{}, {} buffers a path", paths, exclusive,
+                     o.is_cached ? ", cached sub-groups" : "",
+                     o.has_delayed_gradients ? ", delayed gradients" : "", o.buffer_count);
 }
 
 }  // namespace
 
 std::unique_ptr<OptimizerPolicy> make_mlp_offload(yaml::Map& options, const Machine& machine) {
   SwapOptions o;
+  bool is_known = true;
   for (const yaml::Node& node : options.at("paths").items()) {
-    const std::uint16_t path = read_path(node, machine);
-    if (std::ranges::find(o.paths, path) != o.paths.end()) node.problem("is listed twice");
-    else o.paths.push_back(path);
+    const auto path = read_path(node, machine);
+    is_known = is_known && path.has_value();
+    if (!path) continue;
+    if (std::ranges::find(o.paths, *path) != o.paths.end())
+      node.problem("is listed twice");
+    else
+      o.paths.push_back(*path);
+  }
+  if (!is_known) {
+    // What else is said of paths would be said of the wrong ones.
+    options.ignore_rest();
+    return nullptr;
   }
   if (o.paths.empty()) {
     if (options.has("paths")) options.at("paths").problem("names no path; one is needed at least");
@@ -81,7 +108,7 @@ std::unique_ptr<OptimizerPolicy> make_mlp_offload(yaml::Map& options, const Mach
   o.has_delayed_gradients = options.flag_or("delayed_gradients", true);
   o.is_upload_async = options.flag_or("async_upload", true);
   read_swap_options(options, o);
-  o.title = fmt::format("MLP-Offload: optimizer over {} storage path{}", o.paths.size(), o.paths.size() == 1 ? "" : "s");
+  o.title = title_of(o, machine);
   return swapped_optimizer(std::move(o));
 }
 

@@ -1,7 +1,6 @@
 #include "sim/policy/parameters.hpp"
 
-#include <array>
-#include <cmath>
+#include <algorithm>
 
 #include <fmt/core.h>
 
@@ -15,7 +14,8 @@ double element_bytes(const Step& step) { return bytes_per_element(step.setting()
 Bytes shard_bytes(const Step& step, std::size_t layer) {
   double elements = 0;
   for (const Operator& op : step.setting().graph.layers[layer].operators) {
-    for (const Parameter& p : op.parameters) elements += static_cast<double>(step.shard(p.elements));
+    for (const Parameter& p : op.parameters)
+      elements += static_cast<double>(step.shard(p.elements));
   }
   return Bytes(elements * element_bytes(step));
 }
@@ -25,7 +25,8 @@ class Resident final : public ParameterPolicy {
   void prepare(Step& step) override {
     if (step.setting().zero.stage < 3) return;  // the walker keeps whole parameters
     const Bytes bytes(static_cast<double>(step.shard_of_all()) * element_bytes(step));
-    for (std::uint16_t r = 0; r < step.ranks(); ++r) step.reserve(step.gpu_pool(r), "parameter shards", bytes);
+    for (std::uint16_t r = 0; r < step.ranks(); ++r)
+      step.reserve(step.gpu_pool(r), "parameter shards", bytes);
   }
   std::vector<TaskId> fetch(Step&, std::uint16_t, std::int32_t, std::int64_t,
                             std::span<const TaskId> after) const override {
@@ -43,10 +44,11 @@ class OnHost final : public ParameterPolicy {
  public:
   void prepare(Step& step) override {
     const Bytes bytes(static_cast<double>(step.shard_of_all()) * element_bytes(step));
-    for (std::uint16_t r = 0; r < step.ranks(); ++r) step.reserve(step.host_pool(), "parameter shards", Step::pinned(bytes));
+    for (std::uint16_t r = 0; r < step.ranks(); ++r)
+      step.reserve(step.host_pool(), "parameter shards", Step::pinned(bytes));
   }
-  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item, std::int64_t elements,
-                            std::span<const TaskId> after) const override {
+  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item,
+                            std::int64_t elements, std::span<const TaskId> after) const override {
     const Bytes bytes(static_cast<double>(elements) * element_bytes(step));
     return {step.to_gpu("fetch parameters", rank, item, bytes, after)};
   }
@@ -64,13 +66,15 @@ class OnNvme final : public ParameterPolicy {
 
   void prepare(Step& step) override {
     Bytes largest;
-    for (std::size_t l = 0; l < step.graph().layers.size(); ++l) largest = std::max(largest, shard_bytes(step, l));
+    for (std::size_t l = 0; l < step.graph().layers.size(); ++l)
+      largest = std::max(largest, shard_bytes(step, l));
     const Bytes whole(static_cast<double>(step.shard_of_all()) * element_bytes(step));
     readers_.clear();
     writers_.clear();
     slots_.clear();
     for (std::uint16_t r = 0; r < step.ranks(); ++r) {
-      step.reserve(step.host_pool(), "parameter buffers", static_cast<double>(buffers_) * Step::pinned(largest));
+      step.reserve(step.host_pool(), "parameter buffers",
+                   static_cast<double>(buffers_) * Step::pinned(largest));
       step.reserve(step.path_pool(path_), "parameter files", whole);
       const std::string name = "rank" + std::to_string(r) + ".parameter";
       readers_.push_back(step.plan().lane(name + ".read", r));
@@ -78,12 +82,13 @@ class OnNvme final : public ParameterPolicy {
       slots_.push_back(step.plan().tokens(name + ".buffers", static_cast<std::int32_t>(buffers_)));
     }
   }
-  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item, std::int64_t elements,
-                            std::span<const TaskId> after) const override {
+  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item,
+                            std::int64_t elements, std::span<const TaskId> after) const override {
     const Bytes bytes(static_cast<double>(elements) * element_bytes(step));
     const Effect take[] = {acquire(slots_[rank])};
-    const TaskId read = step.add("read parameters", readers_[rank], rank, item,
-                                 FileIo{Direction::read, path_, step.host_place(rank), bytes}, after, take);
+    const TaskId read =
+        step.add("read parameters", readers_[rank], rank, item,
+                 FileIo{Direction::read, path_, step.host_place(rank), bytes}, after, take);
     const Effect give[] = {release(slots_[rank])};
     const TaskId after_read[] = {read};
     return {step.add("fetch parameters", step.rank(rank).h2d, rank, item,
@@ -113,18 +118,23 @@ std::unique_ptr<ParameterPolicy> make_host_parameters(yaml::Map&, const Machine&
   return std::make_unique<OnHost>();
 }
 std::unique_ptr<ParameterPolicy> make_nvme_parameters(yaml::Map& options, const Machine& machine) {
-  const std::uint16_t path = read_path(options.at("path"), machine);
+  const std::uint16_t path = read_path(options.at("path"), machine).value_or(0);
   return std::make_unique<OnNvme>(path, options.count_or("buffer_count", 5, 1));
 }
 
-std::uint16_t read_path(const yaml::Node& node, const Machine& machine) {
+std::optional<std::uint16_t> read_path(const yaml::Node& node, const Machine& machine) {
   std::vector<std::string_view> names;
   for (const StoragePath& p : machine.paths()) names.push_back(p.name);
+  const auto at = std::ranges::find(names, node.value().text);
+  if (node.is_scalar() && at != names.end()) return static_cast<std::uint16_t>(at - names.begin());
   if (names.empty()) {
-    node.problem(fmt::format("needs a storage path, and the profile of {} has none; add one under paths", machine.name()));
-    return 0;
+    node.problem(
+        fmt::format("needs a storage path, and the profile of {} has none; add one under paths",
+                    machine.name()));
+  } else {
+    node.choice(names);  // says which there are
   }
-  return static_cast<std::uint16_t>(node.choice(names));
+  return std::nullopt;
 }
 
 }  // namespace tidegate

@@ -23,19 +23,24 @@ using MakeOptimizer = std::unique_ptr<OptimizerPolicy> (*)(yaml::Map&, const Mac
 
 constexpr std::array activation_lines = {
     Line<MakeActivations>{"keep", "keep everything saved for backward on the GPU", make_keep},
-    Line<MakeActivations>{"recompute", "run (parts of) forward again: mode full|selective, every k", make_recompute},
+    Line<MakeActivations>{"recompute", "run (parts of) forward again: mode full|selective, every k",
+                          make_recompute},
 };
 constexpr std::array parameter_lines = {
     Line<MakeParameters>{"resident", "16-bit parameters on the GPU", make_resident_parameters},
     Line<MakeParameters>{"host", "shards in pinned host memory (ZeRO-3)", make_host_parameters},
-    Line<MakeParameters>{"nvme", "shards in files on a storage path (ZeRO-3)", make_nvme_parameters},
+    Line<MakeParameters>{"nvme", "shards in files on a storage path (ZeRO-3)",
+                         make_nvme_parameters},
 };
 constexpr std::array optimizer_lines = {
     Line<MakeOptimizer>{"resident", "Adam and its states on the GPU", make_resident_optimizer},
     Line<MakeOptimizer>{"zero_offload", "states and Adam on the host", make_zero_offload},
-    Line<MakeOptimizer>{"twin_flow", "a share of the states on the host, the rest on the GPU", make_twin_flow},
-    Line<MakeOptimizer>{"zero_infinity", "states on one storage path, Adam on the host", make_zero_infinity},
-    Line<MakeOptimizer>{"mlp_offload", "states over several storage paths, four switches", make_mlp_offload},
+    Line<MakeOptimizer>{"twin_flow", "a share of the states on the host, the rest on the GPU",
+                        make_twin_flow},
+    Line<MakeOptimizer>{"zero_infinity", "states on one storage path, Adam on the host",
+                        make_zero_infinity},
+    Line<MakeOptimizer>{"mlp_offload", "states over several storage paths, four switches",
+                        make_mlp_offload},
 };
 
 template <class Lines>
@@ -75,13 +80,15 @@ ZeroOptions read_zero(yaml::Map& policy) {
   zero.prefetch_bucket = map.count_or("prefetch_bucket_size", zero.prefetch_bucket);
   zero.max_reuse_distance = map.count_or("max_reuse_distance", zero.max_reuse_distance);
   zero.max_live = map.count_or("max_live_parameters", zero.max_live, 1);
-  zero.persistence_threshold = map.count_or("param_persistence_threshold", zero.persistence_threshold);
+  zero.persistence_threshold =
+      map.count_or("param_persistence_threshold", zero.persistence_threshold);
   zero.reduce_scatter = map.flag_or("reduce_scatter", zero.reduce_scatter);
   return zero;
 }
 
 // Which optimizer and parameter policies need which stage; the engines refuse or ignore the rest.
-void check_stage(yaml::Map& policy, const Policy& chosen_policy, std::string_view optimizer, std::string_view parameters) {
+void check_stage(yaml::Map& policy, const Policy& chosen_policy, std::string_view optimizer,
+                 std::string_view parameters) {
   const std::int64_t stage = chosen_policy.zero.stage;
   const auto complain = [&](const char* section, std::string_view name, const char* need) {
     policy.at(section).problem(fmt::format("{} needs {}; zero.stage is {}", name, need, stage));
@@ -108,7 +115,8 @@ std::span<const PolicyEntry> policy_table() {
 }
 
 std::string Policy::describe() const {
-  return fmt::format("ZeRO-{}; {}; {}; {}", zero.stage, optimizer->describe(), parameters->describe(), activations->describe());
+  return fmt::format("ZeRO-{}; {}; {}; {}", zero.stage, optimizer->describe(),
+                     parameters->describe(), activations->describe());
 }
 
 Policy read_policy(const yaml::Node& node, const Machine& machine) {
@@ -116,8 +124,9 @@ Policy read_policy(const yaml::Node& node, const Machine& machine) {
   std::string_view optimizer, parameters;
   yaml::Map map = node.map();
   policy.zero = read_zero(map);
-  read_section(map, "activations", activation_lines,
-               [&](const auto& line, yaml::Map& options) { policy.activations = line.make(options); });
+  read_section(map, "activations", activation_lines, [&](const auto& line, yaml::Map& options) {
+    policy.activations = line.make(options);
+  });
   read_section(map, "parameters", parameter_lines, [&](const auto& line, yaml::Map& options) {
     parameters = line.name;
     policy.parameters = line.make(options, machine);

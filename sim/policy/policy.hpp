@@ -18,8 +18,8 @@
 ///   parameters    where the 16-bit parameter shards live           (resident, host, nvme)
 ///   optimizer     where gradients go, where and when Adam runs     (resident, zero_offload, …)
 ///
-/// Each choice is one file and one line of the table in policies.cpp. A policy adds tasks to a Step; it
-/// sees the layer graph and the machine, never a clock.
+/// Each choice is one file and one line of the table in policies.cpp. A policy adds tasks to a
+/// Step; it sees the layer graph and the machine, never a clock.
 namespace tidegate {
 
 class ActivationPolicy {
@@ -37,12 +37,12 @@ class ParameterPolicy {
  public:
   virtual ~ParameterPolicy() = default;
   virtual void prepare(Step& step) = 0;
-  /// Brings `elements` of this rank's shard, part of layer `item`, to the GPU, no earlier than `after`.
-  /// Returns what a gather of them has to wait for.
+  /// Brings `elements` of this rank's shard, part of layer `item`, to the GPU, no earlier than
+  /// `after`. Returns what a gather of them has to wait for.
   virtual std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item,
                                     std::int64_t elements, std::span<const TaskId> after) const = 0;
-  /// New 16-bit values of `elements` of this rank's shard are in host memory after `after`; returns the
-  /// task after which they are where fetch finds them.
+  /// New 16-bit values of `elements` of this rank's shard are in host memory after `after`; returns
+  /// the task after which they are where fetch finds them.
   virtual TaskId store(Step& step, std::uint16_t rank, std::int64_t elements, std::int32_t item,
                        std::span<const TaskId> after) const = 0;
   virtual std::string describe() const = 0;
@@ -51,8 +51,8 @@ class ParameterPolicy {
 class OptimizerPolicy {
  public:
   virtual ~OptimizerPolicy() = default;
-  /// Pools, lanes and buffers that live as long as the run. Begins a new plan: nothing is remembered of
-  /// an earlier one.
+  /// Pools, lanes and buffers that live as long as the run. Begins a new plan: nothing is
+  /// remembered of an earlier one.
   virtual void prepare(Step& step) = 0;
   /// A bucket of gradients has been reduced on `rank`.
   virtual void gradients(Step& step, std::uint16_t rank, const Bucket& bucket, TaskId reduced) = 0;
@@ -76,8 +76,8 @@ struct PolicyEntry {
 std::span<const PolicyEntry> policy_table();
 
 /// The `policy:` section of a scenario. A missing section or choice means keep, resident, resident.
-/// Unknown names are located errors that list the known ones. Machine facts are checked here: a path
-/// that the node does not have, more GPUs than it has.
+/// Unknown names are located errors that list the known ones. Machine facts are checked here: a
+/// path that the node does not have, more GPUs than it has.
 Policy read_policy(const yaml::Node& node, const Machine& machine);
 
 }  // namespace tidegate

@@ -22,7 +22,8 @@ class FullRecompute final : public ActivationPolicy {
     std::vector<Visit> visits;
     for (std::size_t end = graph.layers.size(); end > 0;) {
       const std::size_t start = segment_start(graph, end - 1);
-      for (std::size_t l = start; l < end && is_recomputed(graph, l); ++l) visits.push_back({l, Pass::recompute});
+      for (std::size_t l = start; l < end && is_recomputed(graph, l); ++l)
+        visits.push_back({l, Pass::recompute});
       for (std::size_t l = end; l-- > start;) visits.push_back({l, Pass::backward});
       end = start;
     }
@@ -52,7 +53,8 @@ class FullRecompute final : public ActivationPolicy {
   }
 
   std::string describe() const override {
-    return every_ == 1 ? "full recomputation" : fmt::format("full recomputation of every {} layers", every_);
+    return every_ == 1 ? "full recomputation"
+                       : fmt::format("full recomputation of every {} layers", every_);
   }
 
  private:
@@ -82,7 +84,8 @@ class SelectiveRecompute final : public ActivationPolicy {
     std::vector<std::vector<Effect>> effects(step.ranks());
     const Layer& layer = step.graph().layers[visit.layer];
     if (visit.pass == Pass::forward) {
-      keep_until_backward(step, visit.layer, "activations", layer.saved() - layer.core_saved(), effects);
+      keep_until_backward(step, visit.layer, "activations", layer.saved() - layer.core_saved(),
+                          effects);
       step.on_layer("forward", visit, std::move(effects));
       return;
     }

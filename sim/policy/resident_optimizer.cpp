@@ -3,7 +3,8 @@
 namespace tidegate {
 namespace {
 
-// Fused Adam: reads p, m, v (fp32) and the 16-bit gradient, writes p, m, v and the 16-bit parameter.
+// Fused Adam: reads p, m, v (fp32) and the 16-bit gradient, writes p, m, v and the 16-bit
+// parameter.
 constexpr double adam_traffic = 28;
 constexpr double state_bytes = 12;
 // Elements per launch of the multi-tensor kernel. assumed: one launch a sub-group of 1e8 elements.
@@ -16,7 +17,8 @@ class ResidentOptimizer final : public OptimizerPolicy {
     const Bytes partition(2.0 * static_cast<double>(owned(step)));
     for (std::uint16_t r = 0; r < step.ranks(); ++r) {
       step.reserve(step.gpu_pool(r), "optimizer states", states);
-      if (step.setting().zero.stage >= 2) step.reserve(step.gpu_pool(r), "gradient partition", partition);
+      if (step.setting().zero.stage >= 2)
+        step.reserve(step.gpu_pool(r), "gradient partition", partition);
     }
   }
 
@@ -27,7 +29,8 @@ class ResidentOptimizer final : public OptimizerPolicy {
     if (r.gradient) r.compute.also(*r.gradient);
     const std::int64_t n = owned(step);
     const auto launches = static_cast<std::int32_t>(n / elements_per_launch + 1);
-    step.on_gpu("adam on gpu", rank, -1, {Elementwise{Bytes(adam_traffic * static_cast<double>(n)), launches}}, {});
+    step.on_gpu("adam on gpu", rank, -1,
+                {Elementwise{Bytes(adam_traffic * static_cast<double>(n)), launches}}, {});
   }
 
   std::string describe() const override { return "optimizer on the GPU"; }

@@ -1,8 +1,8 @@
 #include "sim/policy/step.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <array>
+#include <cmath>
 
 #include "models/base/error.hpp"
 
@@ -35,11 +35,13 @@ Step::Step(const Setting& setting)
     ranks_[r].h2d = plan_.lane(name + "h2d", r);
     ranks_[r].d2h = plan_.lane(name + "d2h", r);
     const Gpu& gpu = machine.gpu(r);
-    gpu_pools_.push_back(plan_.pool("gpu" + std::to_string(r), gpu_place(r), gpu.memory - gpu.context));
+    gpu_pools_.push_back(
+        plan_.pool("gpu" + std::to_string(r), gpu_place(r), gpu.memory - gpu.context));
   }
   host_pool_ = plan_.pool("host", {Tier::host, 0}, machine.host().memory);
   for (std::uint16_t p = 0; p < machine.paths().size(); ++p) {
-    path_pools_.push_back(plan_.pool(machine.paths()[p].name, {Tier::storage, p}, machine.paths()[p].capacity));
+    path_pools_.push_back(
+        plan_.pool(machine.paths()[p].name, {Tier::storage, p}, machine.paths()[p].capacity));
   }
   for (const Layer& layer : setting.graph.layers) {
     for (const Operator& op : layer.operators) {
@@ -80,7 +82,8 @@ TaskId Step::on_gpu(const char* name, std::uint16_t rank, std::int32_t item,
   Rank& r = ranks_[rank];
   std::vector<TaskId> after = joined(r.thread.tasks(), also_after);
   after.insert(after.end(), r.compute.tasks().begin(), r.compute.tasks().end());
-  const TaskId task = add(name, r.gpu, rank, item, Compute{rank, std::move(kernels)}, after, effects);
+  const TaskId task =
+      add(name, r.gpu, rank, item, Compute{rank, std::move(kernels)}, after, effects);
   r.compute.clear();
   r.last_kernel = task;
   return task;
@@ -88,12 +91,14 @@ TaskId Step::on_gpu(const char* name, std::uint16_t rank, std::int32_t item,
 
 TaskId Step::to_host(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
                      std::span<const TaskId> after, std::span<const Effect> effects) {
-  return add(name, ranks_[rank].d2h, rank, item, Copy{gpu_place(rank), host_place(rank), bytes}, after, effects);
+  return add(name, ranks_[rank].d2h, rank, item, Copy{gpu_place(rank), host_place(rank), bytes},
+             after, effects);
 }
 
 TaskId Step::to_gpu(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
                     std::span<const TaskId> after, std::span<const Effect> effects) {
-  return add(name, ranks_[rank].h2d, rank, item, Copy{host_place(rank), gpu_place(rank), bytes}, after, effects);
+  return add(name, ranks_[rank].h2d, rank, item, Copy{host_place(rank), gpu_place(rank), bytes},
+             after, effects);
 }
 
 Work Step::collective(CollectiveKind kind, Bytes bytes) const {
@@ -101,7 +106,8 @@ Work Step::collective(CollectiveKind kind, Bytes bytes) const {
   return Collective{kind, bytes, static_cast<std::int32_t>(setting_.world), 0, setting_.ranks};
 }
 
-void Step::add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t rank, std::vector<Effect>& effects) {
+void Step::add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t rank,
+                           std::vector<Effect>& effects) {
   if (bytes.value() <= 0) return;
   const BufferId buffer = plan_.buffer(gpu_pools_[rank], owner, bytes);
   effects.push_back(allocate(buffer));
@@ -112,7 +118,8 @@ std::vector<Kernel> Step::kernels_of(const Visit& visit, const SubModule& part) 
   const Layer& layer = graph().layers[visit.layer];
   if (visit.pass == Pass::recompute_core) return layer.core_kernels();
   std::vector<Kernel> kernels;
-  for (std::size_t i = 0; i <= part.last - part.first && i + part.first < layer.operators.size(); ++i) {
+  for (std::size_t i = 0; i <= part.last - part.first && i + part.first < layer.operators.size();
+       ++i) {
     const bool is_backward = visit.pass == Pass::backward;
     const Operator& op = layer.operators[is_backward ? part.last - i : part.first + i];
     const auto& list = is_backward ? op.backward : op.forward;
@@ -121,14 +128,16 @@ std::vector<Kernel> Step::kernels_of(const Visit& visit, const SubModule& part) 
   return kernels;
 }
 
-void Step::on_layer(const char* name, const Visit& visit, std::vector<std::vector<Effect>> effects) {
+void Step::on_layer(const char* name, const Visit& visit,
+                    std::vector<std::vector<Effect>> effects) {
   const Layer& layer = graph().layers[visit.layer];
   const auto item = static_cast<std::int32_t>(visit.layer);
   for (std::uint16_t r = 0; r < ranks(); ++r) {
     add_short_lived(workspace_owner_, layer.workspace, r, effects[r]);
     if (visit.pass != Pass::backward || setting_.zero.stage < 2) continue;
     const auto elements = static_cast<double>(layer.parameters());
-    add_short_lived(gradient_owner_, Bytes(elements * bytes_per_element(graph().dtype)), r, effects[r]);
+    add_short_lived(gradient_owner_, Bytes(elements * bytes_per_element(graph().dtype)), r,
+                    effects[r]);
   }
   const bool is_core = visit.pass == Pass::recompute_core;
   const auto parts = gatherer->sub_modules(visit.layer);
@@ -162,7 +171,8 @@ void Step::end(Phase phase) {
     std::vector<TaskId> streams;
     if (ranks_[r].last_kernel) streams.push_back(*ranks_[r].last_kernel);
     if (ranks_[r].gradient) streams.push_back(*ranks_[r].gradient);
-    const TaskId task = on_thread(names.at(static_cast<std::size_t>(phase)), r, -1, Delay{}, streams);
+    const TaskId task =
+        on_thread(names.at(static_cast<std::size_t>(phase)), r, -1, Delay{}, streams);
     plan_.mark(task, r);
   }
 }
@@ -178,7 +188,8 @@ void Step::open() {
 Plan Step::close(std::int32_t iterations) {
   plan_.enter(static_cast<std::uint16_t>(iterations - 1), Phase::other);
   std::vector<TaskId> after;
-  for (const Rank& r : ranks_) after.insert(after.end(), r.thread.tasks().begin(), r.thread.tasks().end());
+  for (const Rank& r : ranks_)
+    after.insert(after.end(), r.thread.tasks().begin(), r.thread.tasks().end());
   std::vector<Effect> effects;
   for (const BufferId b : standing_) effects.push_back(free(b));
   add("tear down", setup_lane_, 0, -1, Delay{}, after, effects);

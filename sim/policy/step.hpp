@@ -18,10 +18,11 @@ namespace tidegate {
 /// How data-parallel ranks share states (ZeRO), with DeepSpeed's names and defaults.
 struct ZeroOptions {
   std::int64_t stage = 0;
-  std::int64_t reduce_bucket = 500'000'000;      ///< elements
-  std::int64_t prefetch_bucket = 50'000'000;     ///< elements gathered ahead of use
-  std::int64_t max_live = 1'000'000'000;         ///< elements gathered at the same time
-  std::int64_t max_reuse_distance = 1'000'000'000;  ///< elements used between two uses that stay gathered
+  std::int64_t reduce_bucket = 500'000'000;   ///< elements
+  std::int64_t prefetch_bucket = 50'000'000;  ///< elements gathered ahead of use
+  std::int64_t max_live = 1'000'000'000;      ///< elements gathered at the same time
+  std::int64_t max_reuse_distance =
+      1'000'000'000;  ///< elements used between two uses that stay gathered
   std::int64_t persistence_threshold = 100'000;  ///< elements; smaller tensors stay gathered
   bool reduce_scatter = true;  ///< else all-reduce, after which each rank keeps its slice
 };
@@ -44,7 +45,7 @@ struct Bucket {
   };
   std::vector<Tensor> tensors;
   std::int64_t elements = 0;
-  std::int32_t number = 0;   ///< within the micro-step
+  std::int32_t number = 0;  ///< within the micro-step
   std::int64_t micro_step = 0;
   bool is_boundary = false;  ///< of the last micro-step: the update follows
 };
@@ -74,8 +75,8 @@ struct Rank {
   LaneId main{};  ///< the thread that launches kernels and runs the optimizer loop
   LaneId gpu{};   ///< compute stream
   LaneId h2d{}, d2h{};
-  Front thread;                    ///< the main thread's moment
-  Front compute;                   ///< what the next kernel waits for besides its lane
+  Front thread;   ///< the main thread's moment
+  Front compute;  ///< what the next kernel waits for besides its lane
   std::optional<TaskId> last_kernel;
   std::optional<TaskId> gradient;  ///< last task of the gradient stream
   std::deque<TaskId> reduced_buckets;
@@ -124,9 +125,10 @@ class Step {
   TaskId to_gpu(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
                 std::span<const TaskId> after, std::span<const Effect> effects = {});
 
-  /// The kernels of one visit of a layer on every rank, sub-module by sub-module, each as soon as its
-  /// parameters are gathered. `effects[r]` are added for rank r: allocations at the start of the first
-  /// kernels, frees at the end of the last. Workspace and gradients come and go with the visit.
+  /// The kernels of one visit of a layer on every rank, sub-module by sub-module, each as soon as
+  /// its parameters are gathered. `effects[r]` are added for rank r: allocations at the start of
+  /// the first kernels, frees at the end of the last. Workspace and gradients come and go with the
+  /// visit.
   void on_layer(const char* name, const Visit& visit, std::vector<std::vector<Effect>> effects);
   /// Who gathers parameters and who takes gradients; set by the walker.
   Gatherer* gatherer = nullptr;
@@ -138,8 +140,8 @@ class Step {
   /// What the present layer has rebuilt for its backward, besides what it kept.
   std::optional<BufferId>& rebuilt(std::uint16_t rank) { return rebuilt_[rank]; }
 
-  /// The queue of the data-parallel communicator: its collectives run one after another, in the order in
-  /// which they were issued (one NCCL stream per process group).
+  /// The queue of the data-parallel communicator: its collectives run one after another, in the
+  /// order in which they were issued (one NCCL stream per process group).
   LaneId collectives() const { return collectives_; }
   /// A collective of all data-parallel ranks over a buffer of `bytes`; nothing for a single rank.
   Work collective(CollectiveKind kind, Bytes bytes) const;
@@ -163,7 +165,8 @@ class Step {
   std::vector<BufferId> standing_;
   OwnerId workspace_owner_{}, gradient_owner_{};
 
-  void add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t rank, std::vector<Effect>& effects);
+  void add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t rank,
+                       std::vector<Effect>& effects);
   std::vector<Kernel> kernels_of(const Visit& visit, const SubModule& part) const;
   std::int64_t iteration_ = 0;
   std::int64_t shard_of_all_ = 0;

@@ -24,6 +24,7 @@ std::int64_t largest(std::span<const SubGroup> groups);
 ///   modulo n: id mod n == 0 goes to path 1, the rest to path 0 (two paths; the released code)
 ///   shares:   each sub-group goes to the path that is furthest below its share of the parameters
 std::vector<std::uint16_t> assign_modulo(std::size_t count, std::int64_t modulus);
-std::vector<std::uint16_t> assign_shares(std::span<const SubGroup> groups, std::span<const double> shares);
+std::vector<std::uint16_t> assign_shares(std::span<const SubGroup> groups,
+                                         std::span<const double> shares);
 
 }  // namespace tidegate

@@ -16,8 +16,8 @@ constexpr double word = 4;
 constexpr double least_swapped = 1 << 20;
 
 // Gradient fragments on their way to the files of one path: pinned buffers filled first-fit in the
-// order of arrival. A fragment that does not fit closes the buffer, whose write starts; when no buffer
-// is left, the thread waits for every outstanding write.
+// order of arrival. A fragment that does not fit closes the buffer, whose write starts; when no
+// buffer is left, the thread waits for every outstanding write.
 struct GradientPool {
   double filled = 0;           // bytes in the open buffer
   std::int64_t buffers = 0;    // taken since the last wait for all
@@ -51,7 +51,8 @@ class SwappedOptimizer final : public OptimizerPolicy {
     buffer_ = Bytes(word * static_cast<double>(largest(groups_)));
     for (std::size_t p = 0; p < options_.paths.size(); ++p) {
       const bool is_locked = options_.is_exclusive[p];
-      locks_.push_back(is_locked ? std::optional(step.plan().lock(path_name(step, p))) : std::nullopt);
+      locks_.push_back(is_locked ? std::optional(step.plan().lock(path_name(step, p)))
+                                 : std::nullopt);
     }
     for (std::uint16_t r = 0; r < step.ranks(); ++r) prepare_rank(step, r);
   }
@@ -137,21 +138,24 @@ class SwappedOptimizer final : public OptimizerPolicy {
     }
   }
 
-  FileIo file_io(const Step& step, std::uint16_t rank, std::size_t p, Direction direction, Bytes bytes) const {
-    return {direction, options_.paths[p], step.host_place(rank), bytes, options_.block,
-            options_.queue_depth, options_.threads};
+  FileIo file_io(const Step& step, std::uint16_t rank, std::size_t p, Direction direction,
+                 Bytes bytes) const {
+    return {direction,      options_.paths[p],    step.host_place(rank), bytes,
+            options_.block, options_.queue_depth, options_.threads};
   }
 
-  TaskId transfer(Step& step, const char* name, std::uint16_t rank, std::int32_t item, std::size_t p,
-                  Direction direction, Bytes bytes, std::span<const TaskId> after) {
+  TaskId transfer(Step& step, const char* name, std::uint16_t rank, std::int32_t item,
+                  std::size_t p, Direction direction, Bytes bytes, std::span<const TaskId> after) {
     PathState& path = ranks_[rank].paths[p];
     const LaneId lane = direction == Direction::read ? path.read : path.write;
     std::vector<Effect> effects;
     if (locks_[p]) effects.push_back(hold(*locks_[p]));
-    return step.add(name, lane, rank, item, file_io(step, rank, p, direction, bytes), after, effects);
+    return step.add(name, lane, rank, item, file_io(step, rank, p, direction, bytes), after,
+                    effects);
   }
 
-  // The fp32 slices of a bucket are copied down while the thread waits, and packed into the buffers.
+  // The fp32 slices of a bucket are copied down while the thread waits, and packed into the
+  // buffers.
   void swap_out_gradients(Step& step, std::uint16_t rank, const Bucket& bucket, TaskId back) {
     Rank& r = step.rank(rank);
     double copied = 0;
@@ -213,9 +217,12 @@ class SwappedOptimizer final : public OptimizerPolicy {
     std::vector<Visit> visit(groups_.size());
     for (std::size_t p = 0; p < options_.paths.size(); ++p) {
       std::vector<std::size_t> mine;
-      std::ranges::copy_if(order, std::back_inserter(mine), [&](std::size_t g) { return path_of_[g] == p; });
+      std::ranges::copy_if(order, std::back_inserter(mine),
+                           [&](std::size_t g) { return path_of_[g] == p; });
       const auto cached = static_cast<std::size_t>(
-          options_.is_cached ? cached_per_path(options_.buffer_count, options_.has_delayed_gradients) : 0);
+          options_.is_cached
+              ? cached_per_path(options_.buffer_count, options_.has_delayed_gradients)
+              : 0);
       for (std::size_t i = 0; i < mine.size(); ++i) {
         Visit& v = visit[mine[i]];
         v.is_read = iteration == 0 || i >= cached;
@@ -236,11 +243,13 @@ class SwappedOptimizer final : public OptimizerPolicy {
   void submit_read(Step& step, std::uint16_t rank, Pass& pass, std::size_t group) {
     if (pass.read[group]) return;
     const Bytes bytes(read_bytes(step.iteration()) * static_cast<double>(groups_[group].elements));
-    pass.read[group] = transfer(step, "read sub-group", rank, static_cast<std::int32_t>(group), path_of_[group],
-                                Direction::read, bytes, step.rank(rank).thread.tasks());
+    pass.read[group] =
+        transfer(step, "read sub-group", rank, static_cast<std::int32_t>(group), path_of_[group],
+                 Direction::read, bytes, step.rank(rank).thread.tasks());
   }
 
-  void process(Step& step, std::uint16_t rank, Pass& pass, std::size_t at, const ParameterPolicy& parameters) {
+  void process(Step& step, std::uint16_t rank, Pass& pass, std::size_t at,
+               const ParameterPolicy& parameters) {
     const std::size_t group = pass.order[at];
     const Visit& visit = pass.visit[group];
     Front& thread = step.rank(rank).thread;
@@ -250,7 +259,8 @@ class SwappedOptimizer final : public OptimizerPolicy {
       submit_read(step, rank, pass, group);
       thread.also(*pass.read[group]);
     }
-    if (options_.is_read_pipelined && visit.next_read) submit_read(step, rank, pass, *visit.next_read);
+    if (options_.is_read_pipelined && visit.next_read)
+      submit_read(step, rank, pass, *visit.next_read);
     if (step.iteration() == 0) create_moments(step, rank, item, n);
     if (options_.has_delayed_gradients) {
       step.on_thread("convert gradient", rank, item, Cast{rank, n, DType::bf16, DType::fp32});
@@ -262,10 +272,12 @@ class SwappedOptimizer final : public OptimizerPolicy {
 
   void create_moments(Step& step, std::uint16_t rank, std::int32_t item, std::int64_t n) const {
     const Place host = step.host_place(rank);
-    step.on_thread("create moments", rank, item, Copy{host, host, Bytes(2 * word * static_cast<double>(n))});
+    step.on_thread("create moments", rank, item,
+                   Copy{host, host, Bytes(2 * word * static_cast<double>(n))});
   }
 
-  void upload(Step& step, std::uint16_t rank, std::int32_t item, std::int64_t n, const ParameterPolicy& parameters) {
+  void upload(Step& step, std::uint16_t rank, std::int32_t item, std::int64_t n,
+              const ParameterPolicy& parameters) {
     Front& thread = step.rank(rank).thread;
     const Work cast = Cast{rank, n, DType::fp32, DType::bf16};
     if (!options_.is_upload_async) {
@@ -273,7 +285,8 @@ class SwappedOptimizer final : public OptimizerPolicy {
       thread.set(parameters.store(step, rank, n, item, thread.tasks()));
       return;
     }
-    const TaskId done = step.add("cast parameters", ranks_[rank].upload, rank, item, cast, thread.tasks());
+    const TaskId done =
+        step.add("cast parameters", ranks_[rank].upload, rank, item, cast, thread.tasks());
     ranks_[rank].uploads.push_back(parameters.store(step, rank, n, item, {&done, 1}));
   }
 
@@ -282,8 +295,8 @@ class SwappedOptimizer final : public OptimizerPolicy {
     Front& thread = step.rank(rank).thread;
     if (path.last_write) thread.also(*path.last_write);
     const Bytes bytes(3 * word * static_cast<double>(groups_[group].elements));
-    path.last_write = transfer(step, "write sub-group", rank, static_cast<std::int32_t>(group), path_of_[group],
-                               Direction::write, bytes, thread.tasks());
+    path.last_write = transfer(step, "write sub-group", rank, static_cast<std::int32_t>(group),
+                               path_of_[group], Direction::write, bytes, thread.tasks());
     if (!options_.is_write_pipelined || visit.is_last_write) thread.also(*path.last_write);
   }
 
@@ -304,7 +317,8 @@ std::int64_t cached_per_path(std::int64_t buffer_count, bool has_delayed_gradien
 
 std::unique_ptr<OptimizerPolicy> swapped_optimizer(SwapOptions options) {
   ensure(!options.paths.empty(), "a swapped optimizer has a path");
-  ensure(options.is_exclusive.size() == options.paths.size(), "exclusive access is said for every path");
+  ensure(options.is_exclusive.size() == options.paths.size(),
+         "exclusive access is said for every path");
   return std::make_unique<SwappedOptimizer>(std::move(options));
 }
 

@@ -8,7 +8,8 @@
 #include "sim/policy/policy.hpp"
 
 /// Optimizer states in files on one or more storage paths, sub-group by sub-group through pinned
-/// buffers, Adam on the host. DeepSpeed's NVMe swapper and MLP-Offload are settings of this one thing.
+/// buffers, Adam on the host. DeepSpeed's NVMe swapper and MLP-Offload are settings of this one
+/// thing.
 namespace tidegate {
 
 struct SwapOptions {
@@ -21,22 +22,23 @@ struct SwapOptions {
   bool is_read_pipelined = true;              ///< the next sub-group is read during the present one
   bool is_write_pipelined = true;             ///< a write is waited for one sub-group later
   std::vector<bool> is_exclusive;             ///< by path: one rank at a time does I/O on it
-  bool is_cached = false;                     ///< order alternates, the last sub-groups stay in memory
-  bool has_delayed_gradients = false;         ///< 16-bit gradients stay in host memory and are
-                                              ///< converted just before Adam; no gradient files
-  bool is_upload_async = false;               ///< new parameters travel while the thread goes on
+  bool is_cached = false;              ///< order alternates, the last sub-groups stay in memory
+  bool has_delayed_gradients = false;  ///< 16-bit gradients stay in host memory and are
+                                       ///< converted just before Adam; no gradient files
+  bool is_upload_async = false;        ///< new parameters travel while the thread goes on
   Bytes block = Bytes(2 << 20);
   std::int32_t queue_depth = 8, threads = 4;
 };
 
 std::unique_ptr<OptimizerPolicy> swapped_optimizer(SwapOptions options);
 
-/// The keys that both table lines share: sub_group_size, buffer_count, pipeline_read, pipeline_write,
-/// aio: {block_size, queue_depth, thread_count}.
+/// The keys that both table lines share: sub_group_size, buffer_count, pipeline_read,
+/// pipeline_write, aio: {block_size, queue_depth, thread_count}.
 void read_swap_options(yaml::Map& options, SwapOptions& into);
 
-/// Sub-groups per path that stay in host memory: buffers / 3 (p, m, v), or one buffer more each and one
-/// sub-group less when gradients use buffers too. Source: MLP-Offload fork, flushed counts of the logs.
+/// Sub-groups per path that stay in host memory: buffers / 3 (p, m, v), or one buffer more each and
+/// one sub-group less when gradients use buffers too. Source: MLP-Offload fork, flushed counts of
+/// the logs.
 std::int64_t cached_per_path(std::int64_t buffer_count, bool has_delayed_gradients);
 
 }  // namespace tidegate

@@ -1,4 +1,7 @@
 #include "sim/policy/optimizers.hpp"
+
+#include <fmt/core.h>
+
 #include "sim/policy/parameters.hpp"
 #include "sim/policy/swapped_optimizer.hpp"
 
@@ -6,11 +9,14 @@ namespace tidegate {
 
 std::unique_ptr<OptimizerPolicy> make_zero_infinity(yaml::Map& options, const Machine& machine) {
   SwapOptions o;
-  o.title = "ZeRO-Infinity: optimizer on one storage path";
-  o.paths = {read_path(options.at("path"), machine)};
+  const auto path = read_path(options.at("path"), machine);
+  o.paths = {path.value_or(0)};
   o.shares = {1};
   o.is_exclusive = {false};
   read_swap_options(options, o);
+  o.title = fmt::format("ZeRO-Infinity: optimizer on {}, {} buffers of {} elements{}",
+                        path ? machine.paths()[*path].name : "", o.buffer_count, o.sub_group_size,
+                        o.is_read_pipelined && o.is_write_pipelined ? "" : ", not pipelined");
   return swapped_optimizer(std::move(o));
 }
 

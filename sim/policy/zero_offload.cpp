@@ -51,7 +51,8 @@ class ZeroOffload final : public OptimizerPolicy {
 
   std::string describe() const override {
     std::string text = options_.host_share < 1
-                           ? fmt::format("Twin-Flow: {:.0f} % of the optimizer on the host", 100 * options_.host_share)
+                           ? fmt::format("Twin-Flow: {:.0f} % of the optimizer on the host",
+                                         100 * options_.host_share)
                            : std::string("ZeRO-Offload: optimizer on the host");
     if (options_.is_delayed) text += ", one step delayed";
     return text;
@@ -62,10 +63,11 @@ class ZeroOffload final : public OptimizerPolicy {
     const auto whole = static_cast<double>(step.shard_of_all());
     Bytes states, gradients;
     for (const SubGroup& g : groups_) {
-      const double n = options_.host_share * static_cast<double>(g.elements);
-      const Bytes one(4 * n);
-      states += 3.0 * (options_.is_pinned ? Step::pinned(one) : one);
-      gradients += Step::pinned(one);
+      const Bytes one(4 * options_.host_share * static_cast<double>(g.elements));
+      // DeepSpeed pins the fp32 parameters and the gradients; CPU Adam makes its moments unpinned.
+      const Bytes pinned = options_.is_pinned ? Step::pinned(one) : one;
+      states += pinned + 2.0 * one;
+      gradients += pinned;
     }
     step.reserve(step.host_pool(), "optimizer states", states);
     step.reserve(step.host_pool(), "fp32 gradients", gradients);
@@ -76,14 +78,16 @@ class ZeroOffload final : public OptimizerPolicy {
     }
   }
 
-  std::vector<TaskId> update_on_host(Step& step, std::uint16_t rank, const ParameterPolicy& parameters) {
+  std::vector<TaskId> update_on_host(Step& step, std::uint16_t rank,
+                                     const ParameterPolicy& parameters) {
     Rank& r = step.rank(rank);
     const LaneId lane = options_.is_delayed ? lanes_[rank] : r.main;
     std::vector<TaskId> at(r.thread.tasks().begin(), r.thread.tasks().end());
     std::vector<TaskId> done;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       const auto item = static_cast<std::int32_t>(i);
-      const auto n = static_cast<std::int64_t>(options_.host_share * static_cast<double>(groups_[i].elements));
+      const auto n =
+          static_cast<std::int64_t>(options_.host_share * static_cast<double>(groups_[i].elements));
       if (n == 0) continue;
       const TaskId adam = step.add("adam", lane, rank, item, AdamStep{rank, n, DType::fp32}, at);
       const TaskId cast = step.add("cast parameters", lane, rank, item,
@@ -100,7 +104,9 @@ class ZeroOffload final : public OptimizerPolicy {
     if (n < 1) return;
     Rank& r = step.rank(rank);
     if (r.gradient) r.compute.also(*r.gradient);
-    step.on_gpu("adam on gpu", rank, -1, {Elementwise{Bytes(adam_traffic * n), static_cast<std::int32_t>(groups_.size())}}, {});
+    step.on_gpu("adam on gpu", rank, -1,
+                {Elementwise{Bytes(adam_traffic * n), static_cast<std::int32_t>(groups_.size())}},
+                {});
   }
 
   ZeroOffloadOptions options_;

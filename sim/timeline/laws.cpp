@@ -122,7 +122,8 @@ class Laws {
     for (std::size_t p = 0; p < taken.size(); ++p) {
       const Sweep seen = sweep(std::move(taken[p]), true);
       if (seen.highest <= plan_.tokens[p].count) continue;
-      broken_.push_back(name(seen.task) + " takes more tokens than exist of " + plan_.tokens[p].name);
+      broken_.push_back(name(seen.task) + " takes more tokens than exist of " +
+                        plan_.tokens[p].name);
     }
   }
 

@@ -10,8 +10,10 @@
 
 namespace tidegate {
 
-/// The laws that a simulated timeline breaks, one sentence each naming the task; empty when it obeys:
-///   a task starts at or after the end of everything in after(t), and takes at least its latency and
+/// The laws that a simulated timeline breaks, one sentence each naming the task; empty when it
+/// obeys:
+///   a task starts at or after the end of everything in after(t), and takes at least its latency
+///   and
 ///     time alone: together, the makespan is at least the critical path;
 ///   on a lane, starts never decrease and at most `width` tasks run;
 ///   tokens are never oversubscribed, and a lock is held by one rank at a time;

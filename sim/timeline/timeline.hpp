@@ -12,9 +12,9 @@ namespace tidegate {
 /// What happened when, whoever ran the plan.
 ///
 /// `start` is the moment when everything a task waits for was there; `end` when its work was done.
-/// Laws (tests/sim/timeline_test.cpp): end >= start >= every predecessor's end; on a lane starts never
-/// decrease and at most `width` tasks run; tokens and locks are never oversubscribed; the highest end
-/// is at least the critical path and at least each resource's work.
+/// Laws (tests/sim/timeline_test.cpp): end >= start >= every predecessor's end; on a lane starts
+/// never decrease and at most `width` tasks run; tokens and locks are never oversubscribed; the
+/// highest end is at least the critical path and at least each resource's work.
 struct Timeline {
   struct PoolUse {
     std::int64_t peak = 0;

@@ -31,16 +31,16 @@ TEST_CASE("text with a unit is read into base units", "[units]") {
 }
 
 TEST_CASE("a missing or foreign unit is refused with the accepted units", "[units]") {
-  const auto [text, dimension, part] = GENERATE(
-      table<std::string, Dimension, std::string>({{"24.6", Dimension::bytes_per_second, "has no unit"},
-                                                  {"24.6 Gb/s", Dimension::bytes_per_second, "Gb/s"},
-                                                  {"24.6 GB", Dimension::bytes_per_second, "GB"},
-                                                  {"5 s", Dimension::bytes, "'s'"},
-                                                  {"fast", Dimension::seconds, "is not a time"},
-                                                  {"nan s", Dimension::seconds, "is not a time"},
-                                                  {"inf s", Dimension::seconds, "is not a time"},
-                                                  {"1e999 B", Dimension::bytes, "is not a size"},
-                                                  {"", Dimension::bytes, "is not a size"}}));
+  const auto [text, dimension, part] = GENERATE(table<std::string, Dimension, std::string>(
+      {{"24.6", Dimension::bytes_per_second, "has no unit"},
+       {"24.6 Gb/s", Dimension::bytes_per_second, "Gb/s"},
+       {"24.6 GB", Dimension::bytes_per_second, "GB"},
+       {"5 s", Dimension::bytes, "'s'"},
+       {"fast", Dimension::seconds, "is not a time"},
+       {"nan s", Dimension::seconds, "is not a time"},
+       {"inf s", Dimension::seconds, "is not a time"},
+       {"1e999 B", Dimension::bytes, "is not a size"},
+       {"", Dimension::bytes, "is not a size"}}));
   double base = 0;
   std::string problem;
   CHECK_FALSE(parse_quantity(text, dimension, base, problem));

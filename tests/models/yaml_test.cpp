@@ -78,9 +78,12 @@ TEST_CASE("a count may be written 1e8 as DeepSpeed users do", "[yaml]") {
 
 TEST_CASE("text that is not YAML, repeats a key or is binary is one located error", "[yaml]") {
   CHECK_THROWS_WITH(yaml::load_text("a: [1, 2\nb: 3", "x.yaml"), Contains("x.yaml:"));
-  CHECK_THROWS_WITH(yaml::load_text("a: 1\na: 2\n", "x.yaml"), Contains("x.yaml:2:1: a: this key appears twice"));
+  CHECK_THROWS_WITH(yaml::load_text("a: 1\na: 2\n", "x.yaml"),
+                    Contains("x.yaml:2:1: a: this key appears twice"));
   CHECK_THROWS_WITH(yaml::load_text(std::string("a\0b", 3), "x.yaml"), Contains("binary"));
-  CHECK_THROWS_WITH(yaml::load_file("/nonexistent.yaml"), Contains("/nonexistent.yaml: cannot be opened"));
+  CHECK_THROWS_WITH(yaml::load_file("/tmp"), Contains("/tmp: is a directory"));
+  CHECK_THROWS_WITH(yaml::load_file("/nonexistent.yaml"),
+                    Contains("/nonexistent.yaml: cannot be opened"));
 }
 
 TEST_CASE("an override replaces, adds and names itself in errors", "[yaml]") {
@@ -90,6 +93,7 @@ TEST_CASE("an override replaces, adds and names itself in errors", "[yaml]") {
   CHECK(root.find("p")->find("list")->items[1].find("r")->text == "7");
   CHECK(root.find("p")->find("new")->find("deep")->text == "80 GiB");
   CHECK(root.find("p")->find("x")->text == "3");
-  CHECK_THROWS_WITH(yaml::set(root, "p.list[5].r", "7", {"--set", 0, 0}), Contains("beyond the list of 2"));
+  CHECK_THROWS_WITH(yaml::set(root, "p.list[5].r", "7", {"--set", 0, 0}),
+                    Contains("beyond the list of 2"));
   CHECK_THROWS_WITH(yaml::set(root, "p.x.y", "7", {"--set", 0, 0}), Contains("not a map"));
 }

@@ -25,10 +25,10 @@ Demand random_demand(Random& random, std::size_t resources, bool is_rough) {
   if (is_rough && random.chance(0.15)) return toy::wait(0);
   if (random.chance(0.15)) return toy::wait(number(3));
   Demand demand = toy::flow(number(4), {}, random.chance(0.5) ? 0 : number(4),
-                            random.chance(0.3) ? number(3) : 1,
-                            random.chance(0.3) ? number(1) : 0);
+                            random.chance(0.3) ? number(3) : 1, random.chance(0.3) ? number(1) : 0);
   const std::uint32_t first = random.below(static_cast<std::uint32_t>(resources));
-  const auto count = 1 + random.below(static_cast<std::uint32_t>(std::min<std::size_t>(resources, 4)));
+  const auto count =
+      1 + random.below(static_cast<std::uint32_t>(std::min<std::size_t>(resources, 4)));
   for (std::uint32_t i = 0; i < count; ++i) {
     const auto r = static_cast<std::uint16_t>((first + i) % resources);
     demand.use(ResourceId{r}, random.chance(0.4) ? 1 : 0.05 + 0.95 * random.uniform(),
@@ -106,12 +106,14 @@ toy::Toy random_plan(std::uint64_t seed, Features features) {
   for (std::uint32_t t = 0; t < count; ++t) {
     std::vector<TaskId> after;
     while (!tasks.empty() && random.chance(0.4)) {
-      const auto back = random.below(static_cast<std::uint32_t>(std::min<std::size_t>(tasks.size(), 12)));
+      const auto back =
+          random.below(static_cast<std::uint32_t>(std::min<std::size_t>(tasks.size(), 12)));
       after.push_back(tasks[tasks.size() - 1 - back]);
     }
     // A buffer is freed after every task before, so that no free comes too early.
     std::vector<Effect> does = has_effects ? effects.next(t + 1 == count) : std::vector<Effect>{};
-    const bool frees = std::ranges::any_of(does, [](const Effect& e) { return e.kind == Effect::Kind::free; });
+    const bool frees =
+        std::ranges::any_of(does, [](const Effect& e) { return e.kind == Effect::Kind::free; });
     if (frees) after.insert(after.end(), tasks.begin(), tasks.end());
     const Demand demand = random_demand(random, resources, is_rough);
     const auto rank = static_cast<std::uint16_t>(random.below(3));

@@ -1,5 +1,5 @@
-// Every task's end by the engine and by SimGrid: simgrid_test <load>. Exit code 1 when one differs by
-// more than 1e-6 of its time.
+// Every task's end by the engine and by SimGrid: simgrid_test <load>. Exit code 1 when one differs
+// by more than 1e-6 of its time.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -21,12 +21,13 @@ int main(int argc, char** argv) {
   double worst = 0;
   std::size_t where = 0;
   for (std::size_t t = 0; t < load.size(); ++t) {
-    const double difference = std::abs(to_seconds(ours.end[t]).value() - theirs.end[t]) / theirs.end[t];
+    const double difference =
+        std::abs(to_seconds(ours.end[t]).value() - theirs.end[t]) / theirs.end[t];
     if (!(difference <= worst)) worst = difference, where = t;
   }
   const bool agrees = worst <= tolerance;
-  fmt::print("{} tasks, makespan {} s; worst relative difference {:.2e} at task {}: {}\n", load.size(),
-             theirs.makespan, worst, where, agrees ? "agrees" : "DIFFERS");
+  fmt::print("{} tasks, makespan {} s; worst relative difference {:.2e} at task {}: {}\n",
+             load.size(), theirs.makespan, worst, where, agrees ? "agrees" : "DIFFERS");
   std::fflush(nullptr);
   std::_Exit(agrees ? 0 : 1);  // without SimGrid's tear-down
 }

@@ -115,7 +115,8 @@ TEST_CASE("a task that waits for something else holds up nobody", "[simulate]") 
   const TokenId slots = toy.builder.tokens("slots", 1);
   const LockId drive = toy.builder.lock("drive");
   const TaskId take = toy.add(toy.lane(), wait(2), {}, {acquire(slots)});
-  const TaskId read = toy.add(toy.lane(), wait(1), {}, {acquire(slots), hold(drive), release(slots)});
+  const TaskId read =
+      toy.add(toy.lane(), wait(1), {}, {acquire(slots), hold(drive), release(slots)});
   const TaskId write = toy.add(toy.lane(), wait(1), {take}, {hold(drive), release(slots)}, 1);
   const Timeline t = run(toy);
   CHECK(start_of(t, write) == 2 * second);
@@ -167,7 +168,8 @@ TEST_CASE("a deadlock names the stuck tasks and what they wait for", "[simulate]
     const TokenId slots = toy.builder.tokens("slots", 1);
     toy.add(toy.lane(), wait(1), {}, {acquire(slots)});
     toy.add(toy.lane(), wait(1), {}, {acquire(slots)});
-    CHECK_THAT(failure(toy), Catch::Matchers::Contains("'task 1' waits for 1 of tokens slots, 0 left"));
+    CHECK_THAT(failure(toy),
+               Catch::Matchers::Contains("'task 1' waits for 1 of tokens slots, 0 left"));
   }
   SECTION("two lanes that wait for each other") {
     const LaneId left = toy.lane(), right = toy.lane();
@@ -175,7 +177,8 @@ TEST_CASE("a deadlock names the stuck tasks and what they wait for", "[simulate]
     const TaskId b = toy.add(right, wait(1), {a});
     toy.add(left, wait(1), {b});
     Plan plan = toy.finish();
-    plan.after_list = {TaskId{2}, TaskId{0}, TaskId{1}};  // task 0 comes after task 2 of its own lane
+    plan.after_list = {TaskId{2}, TaskId{0},
+                       TaskId{1}};  // task 0 comes after task 2 of its own lane
     plan.tasks[1].first_after = 1, plan.tasks[2].first_after = 2;
     CHECK_THROWS_WITH(simulate(plan, toy.demands, toy.resources),
                       Catch::Matchers::Contains("'task 0' waits for the end of 'task 2'"));

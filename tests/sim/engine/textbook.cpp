@@ -22,8 +22,12 @@ struct Running {
 class Textbook {
  public:
   Textbook(const Plan& plan, std::span<const Demand> demands, std::span<const Resource> resources)
-      : plan_(plan), demands_(demands), resources_(resources), end_(plan.size(), -1),
-        is_started_(plan.size()), burst_(resources.size()) {
+      : plan_(plan),
+        demands_(demands),
+        resources_(resources),
+        end_(plan.size(), -1),
+        is_started_(plan.size()),
+        burst_(resources.size()) {
     for (std::size_t r = 0; r < resources.size(); ++r) burst_[r] = resources[r].burst.value();
   }
 
@@ -87,7 +91,8 @@ class Textbook {
   double cost(const Share& s) const {
     const std::size_t r = index(s.resource);
     double c = is_busy(r, 0) && is_busy(r, 1) ? resources_[r].mixed_cost[s.side] : 1;
-    if (s.side == 1 && resources_[r].burst.value() > 0 && burst_[r] <= 0) c *= resources_[r].tired_cost;
+    if (s.side == 1 && resources_[r].burst.value() > 0 && burst_[r] <= 0)
+      c *= resources_[r].tired_cost;
     return c;
   }
   static double pull(const Running& f) {
@@ -108,7 +113,8 @@ class Textbook {
       for (Running& f : running_) {
         if (f.is_fixed) continue;
         bool stops = 1 / pull(f) <= level;
-        for (const Share& s : f.demand->used()) stops |= full[index(s.resource)] <= level * (1 + 1e-14);
+        for (const Share& s : f.demand->used())
+          stops |= full[index(s.resource)] <= level * (1 + 1e-14);
         if (!stops) continue;
         f.is_fixed = true;
         f.speed = std::min(1.0, pull(f) * level);
@@ -150,7 +156,8 @@ class Textbook {
   void advance(double step) {
     now_ += step;
     for (std::size_t r = 0; r < burst_.size(); ++r) {
-      const double rate = is_busy(r, 1) ? (burst_[r] > 0 ? -writing(r) : 0) : resources_[r].recovery;
+      const double rate =
+          is_busy(r, 1) ? (burst_[r] > 0 ? -writing(r) : 0) : resources_[r].recovery;
       burst_[r] = std::min(burst_[r] + rate * step, resources_[r].burst.value());
       if (burst_[r] < tie) burst_[r] = 0;
     }

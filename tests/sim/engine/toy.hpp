@@ -15,8 +15,8 @@ struct Use {
   std::uint8_t side = 0;
 };
 
-/// A flow that takes `alone` seconds without competition. Its amount is `alone` units, so that its cap
-/// is 1 unit/s and fair sharing is sharing of speed, unless `amount` says otherwise.
+/// A flow that takes `alone` seconds without competition. Its amount is `alone` units, so that its
+/// cap is 1 unit/s and fair sharing is sharing of speed, unless `amount` says otherwise.
 inline Demand flow(double alone, std::initializer_list<Use> uses, double amount = 0,
                    double weight = 1, double latency = 0) {
   Demand demand;

@@ -33,7 +33,8 @@ using Faults = std::vector<std::string>;
 
 TEST_CASE("a sound plan has no faults", "[check]") {
   Draft draft;
-  const TaskId read = draft.add("read", {}, {allocate(draft.buffer), acquire(draft.slots, 2), hold(draft.drive)});
+  const TaskId read =
+      draft.add("read", {}, {allocate(draft.buffer), acquire(draft.slots, 2), hold(draft.drive)});
   const TaskId use = draft.add("use", {read});
   draft.add("drop", {use}, {tidegate::free(draft.buffer), release(draft.slots, 2)});
   CHECK(draft.faults() == Faults{});
@@ -60,7 +61,8 @@ TEST_CASE("a cycle is named, lanes included", "[check]") {
   plan.tasks[1].first_after = 1, plan.tasks[2].first_after = 2, plan.tasks[3].first_after = 2;
   const Faults seen = faults(plan);
   REQUIRE(seen.size() == 1);
-  CHECK_THAT(seen[0], Catch::Matchers::Contains("waits for") && Catch::Matchers::Contains("order of lanes"));
+  CHECK_THAT(seen[0],
+             Catch::Matchers::Contains("waits for") && Catch::Matchers::Contains("order of lanes"));
 }
 
 TEST_CASE("a buffer that is allocated twice, or never, is named", "[check]") {
@@ -120,20 +122,25 @@ TEST_CASE("a free that only luck puts after the allocation is named", "[check]")
 
 TEST_CASE("tokens that are not given back are named", "[check]") {
   Draft draft;
-  draft.add("a", {}, {allocate(draft.buffer), tidegate::free(draft.buffer), acquire(draft.slots, 2), release(draft.slots)});
+  draft.add("a", {},
+            {allocate(draft.buffer), tidegate::free(draft.buffer), acquire(draft.slots, 2),
+             release(draft.slots)});
   CHECK(draft.faults() == Faults{"tokens of slots are taken 2 times and given back 1 times"});
 }
 
 TEST_CASE("a task that takes more tokens than exist is named", "[check]") {
   Draft draft;
-  draft.add("a", {}, {allocate(draft.buffer), tidegate::free(draft.buffer), acquire(draft.slots, 2),
-                      acquire(draft.slots), release(draft.slots, 3)});
+  draft.add("a", {},
+            {allocate(draft.buffer), tidegate::free(draft.buffer), acquire(draft.slots, 2),
+             acquire(draft.slots), release(draft.slots, 3)});
   CHECK(draft.faults() == Faults{"task 0 'a' takes 3 tokens of slots, of which 2 exist"});
 }
 
 TEST_CASE("a task that holds two locks is named", "[check]") {
   Draft draft;
-  draft.add("a", {}, {allocate(draft.buffer), tidegate::free(draft.buffer), hold(draft.drive), hold(draft.other_drive)});
+  draft.add("a", {},
+            {allocate(draft.buffer), tidegate::free(draft.buffer), hold(draft.drive),
+             hold(draft.other_drive)});
   CHECK(draft.faults() == Faults{"task 0 'a' holds two locks"});
 }
 
@@ -146,8 +153,8 @@ TEST_CASE("a rank that marks other phases than the first is named", "[check]") {
     builder.enter(0, rank == 0 ? Phase::backward : Phase::update);
     builder.mark(builder.join({"b", lane, rank}, {}), rank);
   }
-  CHECK(faults(builder.finish(1, 2)) ==
-        Faults{"iteration 0 of rank 1 marks the phases forward update, and the first marks forward backward"});
+  CHECK(faults(builder.finish(1, 2)) == Faults{"iteration 0 of rank 1 marks the phases forward "
+                                               "update, and the first marks forward backward"});
 }
 
 TEST_CASE("a reference to nothing is named", "[check]") {

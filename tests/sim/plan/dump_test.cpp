@@ -14,12 +14,14 @@ Plan example() {
   const PoolId host = builder.pool("host memory", {Tier::host, 1}, 64_GiB);
   const PoolId odd = builder.pool("", {Tier::gpu, 3}, Bytes(0.1));
   const OwnerId owner = builder.owner("optimizer state");
-  const BufferId a = builder.buffer(host, owner, 3_GB), b = builder.buffer(odd, builder.owner("x"), Bytes(1));
+  const BufferId a = builder.buffer(host, owner, 3_GB),
+                 b = builder.buffer(odd, builder.owner("x"), Bytes(1));
   const TokenId slots = builder.tokens("slots", 2);
   const LockId drive = builder.lock("nvme 0");
   builder.enter(0, Phase::forward);
   const Effect starts[] = {allocate(a), acquire(slots, 2), hold(drive)};
-  const TaskId read = builder.add({"read sub-group", reads, 1, 7}, FileIo{.path = 2, .bytes = 3_GB}, {}, starts);
+  const TaskId read =
+      builder.add({"read sub-group", reads, 1, 7}, FileIo{.path = 2, .bytes = 3_GB}, {}, starts);
   builder.mark(read, 1);
   builder.enter(1, Phase::update);
   const TaskId wait = builder.add({"wait", gpu}, Delay{Seconds(0.1)}, {});
@@ -71,8 +73,9 @@ TEST_CASE("a plan's text reads back to the same plan", "[dump]") {
 
 TEST_CASE("a task line says what the task is, and who it is in a comment", "[dump]") {
   CHECK_THAT(dump(example()),
-             Catch::Matchers::Contains("task 2 name 2 item -1 work 2 lane 1 rank 0 iteration 1 phase update "
-                                       "after 0 1 does allocate:1 free:0 free:1 release:0*2 # done\n"));
+             Catch::Matchers::Contains(
+                 "task 2 name 2 item -1 work 2 lane 1 rank 0 iteration 1 phase update "
+                 "after 0 1 does allocate:1 free:0 free:1 release:0*2 # done\n"));
 }
 
 TEST_CASE("a faulty plan text is refused with its place", "[dump]") {
@@ -85,7 +88,8 @@ TEST_CASE("a faulty plan text is refused with its place", "[dump]") {
       {small + "lane 70000 1 x\n", "plan.txt:5:6: '70000' is not a rank"},
       {small + "tokens\n", "plan.txt:5:7: the line ends; expected a count"},
       {small + "work fly\n", "unknown work 'fly'"},
-      {small + "pool attic 0 1 x\n", "plan.txt:5:6: 'attic' is not a tier; one of: gpu, host, storage"},
+      {small + "pool attic 0 1 x\n",
+       "plan.txt:5:6: 'attic' is not a tier; one of: gpu, host, storage"},
       {small + "pool gpu 0 nan x\n", "plan.txt:5:12: nan is not a capacity"},
       {small + "buffer 1 0 0\n", "plan.txt:5:10: there is no pool 0; 0 are named above"},
       {small + "task 1 " + task + "\n", "plan.txt:5:6: task 0 belongs here"},
@@ -94,7 +98,8 @@ TEST_CASE("a faulty plan text is refused with its place", "[dump]") {
       {small + "task 0 " + task + " after 3\n", "plan.txt:5:1: there is no task 3 to come after"},
       {small + "task 0 " + task + " does free\n", "'free' is not an effect like free:3"},
       {small + "task 0 " + task + " does free:0\n", "there is no buffer 0"},
-      {small + "task 0 " + task + " does burn:0\n", "'burn' is not an effect; one of: allocate, free"},
+      {small + "task 0 " + task + " does burn:0\n",
+       "'burn' is not an effect; one of: allocate, free"},
       {small + "ranks 2 3\n", "plan.txt:5:9: more words than the line needs"},
       {small + "mark 0 iteration 0 rank 0 phase other\n", "there is no task 0"},
   }));

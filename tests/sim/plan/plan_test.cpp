@@ -34,7 +34,9 @@ TEST_CASE("a repeated predecessor is kept once", "[plan]") {
 TEST_CASE("a work's exact text reads back equal", "[plan]") {
   const std::vector<Work> works = {
       Delay{Seconds(0.1)},
-      Compute{3, {Gemm{1, 2, 3, 4, DType::fp16}, Attention{1, 2, 2, 5, 5, 64, false, true}, Elementwise{1_GB, 7}}},
+      Compute{3,
+              {Gemm{1, 2, 3, 4, DType::fp16}, Attention{1, 2, 2, 5, 5, 64, false, true},
+               Elementwise{1_GB, 7}}},
       Copy{{Tier::gpu, 1}, {Tier::host, 0}, 3_GB, Pinning::pageable},
       FileIo{Direction::write, 1, {Tier::host, 0}, Bytes(12345), 2_MiB, 8, 4},
       AdamStep{2, 1000, DType::bf16},

@@ -36,7 +36,8 @@ Prediction run(const std::string& file, const std::vector<Override>& overrides) 
 
 void check_laws(const Prediction& p, const Machine& machine) {
   for (const std::string& fault : faults(p.plan)) FAIL_CHECK(fault);
-  for (const std::string& broken : broken_laws(p.plan, p.timeline, p.demands, machine.resources())) {
+  for (const std::string& broken :
+       broken_laws(p.plan, p.timeline, p.demands, machine.resources())) {
     FAIL_CHECK(broken);
   }
 }
@@ -58,12 +59,23 @@ struct Choice {
 const std::vector<Choice> optimizers = {
     {"resident", {{"policy.optimizer", "resident"}}},
     {"zero_offload", {{"policy.optimizer", "{name: zero_offload, sub_group_size: 1000000}"}}},
-    {"zero_offload delayed", {{"policy.optimizer", "{name: zero_offload, sub_group_size: 1000000, delayed_update: true}"}}},
+    {"zero_offload delayed",
+     {{"policy.optimizer", "{name: zero_offload, sub_group_size: 1000000, delayed_update: true}"}}},
     {"twin_flow", {{"policy.optimizer", "{name: twin_flow, ratio: 0.3, sub_group_size: 1000000}"}}},
-    {"zero_infinity", {{"policy.optimizer", "{name: zero_infinity, path: nvme, sub_group_size: 1000000, buffer_count: 4}"}}},
-    {"zero_infinity, no pipeline", {{"policy.optimizer", "{name: zero_infinity, path: nvme, sub_group_size: 1000000, pipeline_read: false, pipeline_write: false}"}}},
-    {"mlp_offload", {{"policy.optimizer", "{name: mlp_offload, paths: [nvme, pfs], sub_group_size: 1000000, buffer_count: 6}"}}},
-    {"mlp_offload, nothing on", {{"policy.optimizer", "{name: mlp_offload, paths: [nvme, pfs], assignment: {shares: [2, 1]}, exclusive: false, cache: false, delayed_gradients: false, async_upload: false, sub_group_size: 1000000}"}}},
+    {"zero_infinity",
+     {{"policy.optimizer",
+       "{name: zero_infinity, path: nvme, sub_group_size: 1000000, buffer_count: 4}"}}},
+    {"zero_infinity, no pipeline",
+     {{"policy.optimizer",
+       "{name: zero_infinity, path: nvme, sub_group_size: 1000000, pipeline_read: false, "
+       "pipeline_write: false}"}}},
+    {"mlp_offload",
+     {{"policy.optimizer",
+       "{name: mlp_offload, paths: [nvme, pfs], sub_group_size: 1000000, buffer_count: 6}"}}},
+    {"mlp_offload, nothing on",
+     {{"policy.optimizer",
+       "{name: mlp_offload, paths: [nvme, pfs], assignment: {shares: [2, 1]}, exclusive: false, "
+       "cache: false, delayed_gradients: false, async_upload: false, sub_group_size: 1000000}"}}},
 };
 const std::vector<Choice> activations = {
     {"keep", {{"policy.activations", "keep"}}},
@@ -85,12 +97,14 @@ TEST_CASE("every combination of policies obeys the laws of plans and timelines",
       for (const Choice& parameter : parameters) {
         for (const char* accumulation : {"1", "3"}) {
           std::vector<Override> overrides(small.begin(), small.begin() + 5);
-          overrides = with(overrides, {{"policy.zero.reduce_bucket_size", "8000000"}, {"iterations", "3"},
+          overrides = with(overrides, {{"policy.zero.reduce_bucket_size", "8000000"},
+                                       {"iterations", "3"},
                                        {"workload.accumulation", accumulation}});
           for (const Choice* c : {&optimizer, &activation, &parameter}) {
             overrides.insert(overrides.end(), c->overrides.begin(), c->overrides.end());
           }
-          INFO(optimizer.name << " / " << activation.name << " / " << parameter.name << " / accumulation " << accumulation);
+          INFO(optimizer.name << " / " << activation.name << " / " << parameter.name
+                              << " / accumulation " << accumulation);
           Scenario scenario = load_scenario(scenarios + "mlp_offload_70b.yaml", overrides);
           check_laws(predict(scenario), scenario.machine);
         }
@@ -101,11 +115,14 @@ TEST_CASE("every combination of policies obeys the laws of plans and timelines",
 
 TEST_CASE("every ZeRO stage with its optimizers obeys the laws", "[policy][laws]") {
   for (const char* stage : {"0", "1", "2", "3"}) {
-    for (const char* optimizer : {"resident", "{name: zero_offload}", "{name: twin_flow, ratio: 0.5}"}) {
+    for (const char* optimizer :
+         {"resident", "{name: zero_offload}", "{name: twin_flow, ratio: 0.5}"}) {
       if (stage[0] == '0' && optimizer[0] == '{') continue;
       const std::vector<Override> base(small.begin(), small.begin() + 5);
-      const auto overrides = with(base, {{"policy.zero.stage", stage}, {"policy.optimizer", optimizer},
-                                         {"workload.accumulation", "2"}, {"iterations", "3"}});
+      const auto overrides = with(base, {{"policy.zero.stage", stage},
+                                         {"policy.optimizer", optimizer},
+                                         {"workload.accumulation", "2"},
+                                         {"iterations", "3"}});
       INFO("stage " << stage << " " << optimizer);
       Scenario scenario = load_scenario(scenarios + "mlp_offload_70b.yaml", overrides);
       check_laws(predict(scenario), scenario.machine);
@@ -129,14 +146,15 @@ TEST_CASE("the swapped optimizer moves the bytes that the engines move", "[polic
   const Prediction baseline = run("zero_infinity_70b.yaml", {});
   const auto parameters = static_cast<double>(baseline.graph.parameters);
   SECTION("baseline: 16 bytes read and 16 written for every parameter") {
-    // p, m, v and gradient in; p, m, v out, and the gradient out during backward. Fragments of norms
-    // below 1 MiB stay in memory on the way out: less than 0.01 %.
+    // p, m, v and gradient in; p, m, v out, and the gradient out during backward. Fragments of
+    // norms below 1 MiB stay in memory on the way out: less than 0.01 %.
     const auto [read, written] = bytes(baseline, 0);
     CHECK(read / parameters == Approx(16).epsilon(1e-3));
     CHECK(written / parameters == Approx(16).epsilon(1e-3));
   }
   SECTION("multi-path: 12 in and 12 out for the sub-groups that are not cached") {
-    // logs of the 70B run, GB per update and node: nvme 464.9 in, 467.7 out; pfs 198.1 in, 200.9 out
+    // logs of the 70B run, GB per update and node: nvme 464.9 in, 467.7 out; pfs 198.1 in, 200.9
+    // out
     const Prediction mlp = run("mlp_offload_70b.yaml", {});
     CHECK(bytes(mlp, 0).first == Approx(464.9e9).epsilon(0.01));
     CHECK(bytes(mlp, 0).second == Approx(467.7e9).epsilon(0.01));
@@ -168,12 +186,16 @@ TEST_CASE("a scenario can be predicted again: policies remember nothing", "[poli
 }
 
 TEST_CASE("one path of MLP-Offload with nothing switched on is ZeRO-Infinity", "[policy]") {
-  const Prediction mlp = run("mlp_offload_70b.yaml",
-                             with(small, {{"policy.optimizer.paths", "[nvme]"}, {"policy.optimizer.assignment", "proportional"},
-                                          {"policy.optimizer.exclusive", "false"}, {"policy.optimizer.cache", "false"},
-                                          {"policy.optimizer.delayed_gradients", "false"},
-                                          {"policy.optimizer.async_upload", "false"}, {"policy.optimizer.buffer_count", "8"}}));
-  const Prediction zero = run("zero_infinity_70b.yaml", with(small, {{"policy.optimizer.buffer_count", "8"}}));
+  const Prediction mlp =
+      run("mlp_offload_70b.yaml", with(small, {{"policy.optimizer.paths", "[nvme]"},
+                                               {"policy.optimizer.assignment", "proportional"},
+                                               {"policy.optimizer.exclusive", "false"},
+                                               {"policy.optimizer.cache", "false"},
+                                               {"policy.optimizer.delayed_gradients", "false"},
+                                               {"policy.optimizer.async_upload", "false"},
+                                               {"policy.optimizer.buffer_count", "8"}}));
+  const Prediction zero =
+      run("zero_infinity_70b.yaml", with(small, {{"policy.optimizer.buffer_count", "8"}}));
   CHECK(mlp.report.iteration_time.value() == zero.report.iteration_time.value());
   CHECK(mlp.timeline.makespan == zero.timeline.makespan);
 }
@@ -187,11 +209,13 @@ TEST_CASE("each principle of MLP-Offload makes the published run faster", "[poli
   CHECK(time({{"policy.optimizer.exclusive", "false"}}) > full);
   CHECK(time({{"policy.optimizer.cache", "false"}}) > full);
   CHECK(time({{"policy.optimizer.delayed_gradients", "false"}}) > full);
-  CHECK(time({{"policy.optimizer.paths", "[nvme]"}, {"policy.optimizer.assignment", "proportional"},
+  CHECK(time({{"policy.optimizer.paths", "[nvme]"},
+              {"policy.optimizer.assignment", "proportional"},
               {"policy.optimizer.exclusive", "false"}}) > full);
 }
 
-TEST_CASE("nothing is gathered ahead in the first iteration, so gathers and kernels take turns", "[policy]") {
+TEST_CASE("nothing is gathered ahead in the first iteration, so gathers and kernels take turns",
+          "[policy]") {
   // Steady: the larger of gathers and kernels at least, their sum at most. First: their sum.
   const Prediction p = run("mlp_offload_70b.yaml", {{"iterations", "3"}});
   const auto forward = [&](std::size_t i) {
@@ -213,10 +237,15 @@ TEST_CASE("nothing is gathered ahead in the first iteration, so gathers and kern
 
 TEST_CASE("a delayed update costs no time of its own when compute can hide it", "[policy]") {
   const auto of = [](const char* delayed) {
-    return run("mlp_offload_70b.yaml",
-               with(small, {{"workload.sequence", "4096"}, {"policy.optimizer", std::string("{name: zero_offload, delayed_update: ") + delayed + "}"}}));
+    return run(
+        "mlp_offload_70b.yaml",
+        with(small, {{"workload.sequence", "4096"},
+                     {"policy.optimizer",
+                      std::string("{name: zero_offload, delayed_update: ") + delayed + "}"}}));
   };
-  const auto update = [](const Prediction& p) { return p.report.phases[static_cast<std::size_t>(Phase::update)].value(); };
+  const auto update = [](const Prediction& p) {
+    return p.report.phases[static_cast<std::size_t>(Phase::update)].value();
+  };
   const Prediction on_time = of("false"), late = of("true");
   CHECK(update(late) < update(on_time));
   CHECK(late.report.iteration_time < on_time.report.iteration_time);
@@ -224,7 +253,8 @@ TEST_CASE("a delayed update costs no time of its own when compute can hide it", 
 
 TEST_CASE("full recomputation runs the forward of the blocks again", "[policy]") {
   const auto flops = [](const char* activations) {
-    const Prediction p = run("mlp_offload_70b.yaml", with(small, {{"policy.activations", activations}}));
+    const Prediction p =
+        run("mlp_offload_70b.yaml", with(small, {{"policy.activations", activations}}));
     return std::pair(p.report.facts.hardware_flops.value(), p.report.facts.model_flops.value());
   };
   const auto [kept, model] = flops("keep");
@@ -237,9 +267,12 @@ TEST_CASE("full recomputation runs the forward of the blocks again", "[policy]")
 
 TEST_CASE("a wrong scenario is a located error that says what would be right", "[policy][input]") {
   const std::string file = "mlp_offload_70b.yaml";
-  const auto set = [&](const char* key, const char* value) { return error_of(file, {{key, value}}); };
+  const auto set = [&](const char* key, const char* value) {
+    return error_of(file, {{key, value}});
+  };
   CHECK_THAT(set("policy.optimizer.name", "mlp_ofload"), Contains("did you mean 'mlp_offload'?"));
-  CHECK_THAT(set("policy.optimizer.buffers", "3"), Contains("policy.optimizer.buffers: unknown key"));
+  CHECK_THAT(set("policy.optimizer.buffers", "3"),
+             Contains("policy.optimizer.buffers: unknown key"));
   CHECK_THAT(set("policy.zero.stage", "4"), Contains("between 0 and 3"));
   CHECK_THAT(set("policy.zero.stage", "2"), Contains("mlp_offload needs zero.stage 3"));
   CHECK_THAT(set("policy.optimizer.paths", "[nvme, tape]"), Contains("'tape'"));

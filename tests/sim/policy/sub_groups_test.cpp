@@ -13,8 +13,13 @@ namespace {
 // The networks of the MLP-Offload logs: Megatron layout, 4 kv heads, vocabulary padded to 50304.
 LayerGraph published(std::int64_t layers, std::int64_t hidden, std::int64_t ffn) {
   Workload w;
-  w.network = {.layers = layers, .hidden = hidden, .ffn = ffn, .heads = hidden / 128, .kv_heads = 4,
-               .head_dim = 128, .vocabulary = 50304};
+  w.network = {.layers = layers,
+               .hidden = hidden,
+               .ffn = ffn,
+               .heads = hidden / 128,
+               .kv_heads = 4,
+               .head_dim = 128,
+               .vocabulary = 50304};
   w.network.has_gated_ffn = true;
   w.network.has_fused_projections = true;
   w.network.activation = Activation::silu;
@@ -50,7 +55,8 @@ TEST_CASE("sub-groups close as soon as they reach the size and so overshoot it",
   CHECK(groups[1].elements == 5);
 }
 
-TEST_CASE("every third sub-group to the second path gives the logged parameter shares", "[policy]") {
+TEST_CASE("every third sub-group to the second path gives the logged parameter shares",
+          "[policy]") {
   const auto share = [](const LayerGraph& graph) {
     const auto groups = groups_of(graph);
     const auto path = assign_modulo(groups.size(), 3);
@@ -81,7 +87,8 @@ TEST_CASE("shares are met to within one sub-group, for any number of paths", "[p
   CHECK(placed[3] == 0);
 }
 
-TEST_CASE("the cache holds a third of the buffers, as the flushed counts of the logs say", "[policy]") {
+TEST_CASE("the cache holds a third of the buffers, as the flushed counts of the logs say",
+          "[policy]") {
   // logs: 28, 25, 18 buffers per path keep 9, 8, 6 sub-groups per path
   CHECK(cached_per_path(28, true) == 9);
   CHECK(cached_per_path(25, true) == 8);
