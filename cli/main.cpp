@@ -22,6 +22,7 @@
 #include "sim/report/report.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/trace.hpp"
+#include "sim/run/elasticity.hpp"
 #include "sim/run/predict.hpp"
 #include "validate/published.hpp"
 
@@ -120,6 +121,7 @@ std::vector<std::string> next_commands(const SimulateFlags& flags, const Scenari
 int simulate_command(const SimulateFlags& flags) {
   Scenario scenario = load_scenario(find_scenario(flags.scenario), overrides_of(flags));
   Prediction p = predict(scenario);
+  add_elasticities(p, scenario.machine);
   if (!flags.plan.empty()) {
     write_atomically(flags.plan, [&](std::ostream& out) { out << dump(p.plan); });
   }

@@ -87,6 +87,14 @@ Json resources_json(const Report& report) {
   return list;
 }
 
+Json elasticities_json(const Report& report) {
+  Json list = Json::array();
+  for (const auto& [name, value] : report.elasticities) {
+    list.push_back({{"name", name}, {"elasticity", number(value)}});
+  }
+  return list;
+}
+
 Json critical_path_json(const Report& report) {
   Json tasks = Json::array();
   for (const auto& [name, time, count] : report.critical_tasks) {
@@ -153,6 +161,7 @@ std::string to_json(const Report& report) {
   json["pools"] = pools_json(report);
   json["resources"] = resources_json(report);
   json["critical_path"] = critical_path_json(report);
+  json["elasticities"] = elasticities_json(report);
   json["bound_s"] = number(report.bound.time);
   json["bound"] = {{"limited_by", report.bound.limited_by},
                    {"chain_s", number(report.bound.chain)}};

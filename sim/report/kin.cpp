@@ -58,12 +58,18 @@ std::string percent_text(const Range& range) {
 }
 
 std::vector<Kin> kin_of(const std::vector<Report::Resource>& resources) {
-  std::map<std::string, std::vector<Report::Resource>> families;
-  for (const Report::Resource& r : resources) {
-    if (r.busy_fraction > 0 || r.exposed > Seconds(0)) families[kin_name(r.name)].push_back(r);
+  std::map<std::string, std::vector<std::size_t>> families;
+  for (std::size_t i = 0; i < resources.size(); ++i) {
+    const Report::Resource& r = resources[i];
+    if (r.busy_fraction > 0 || r.exposed > Seconds(0)) families[kin_name(r.name)].push_back(i);
   }
   std::vector<Kin> list;
-  for (const auto& [name, members] : families) list.push_back(together(name, members));
+  for (const auto& [name, indices] : families) {
+    std::vector<Report::Resource> members;
+    for (const std::size_t i : indices) members.push_back(resources[i]);
+    list.push_back(together(name, members));
+    list.back().members = indices;
+  }
   std::ranges::stable_sort(list, [](const Kin& a, const Kin& b) {
     return std::pair(a.exposed, a.busy_fraction.most) > std::pair(b.exposed, b.busy_fraction.most);
   });

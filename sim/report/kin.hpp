@@ -25,6 +25,7 @@ struct Kin {
   Seconds exposed;            ///< sum
   Bytes bytes;                ///< sum
   bool only_carries = false;  ///< of all of them
+  std::vector<std::size_t> members;  ///< indices into the report's resources
 };
 
 /// "52 %", the mean of the ends, or "10 to 90 %" when they are not alike.

@@ -107,6 +107,11 @@ struct Report {
     Seconds time;
     double count = 0;
   };
+  /// An iteration shortens by `value` percent when these resources become 1 % faster.
+  struct Elasticity {
+    std::string name;  ///< "nvme", "gpu*.h2d (4)"
+    double value = 0;
+  };
   /// No order of the same tasks repeats faster:
   ///   time = max(chain, work of each resource)
   struct Bound {
@@ -136,6 +141,7 @@ struct Report {
   Seconds wait;                      ///< critical path: no task ran for it
   std::vector<Step> critical_tasks;  ///< largest first
   Bound bound;
+  std::vector<Elasticity> elasticities;  ///< most exposed first; empty when nobody asked (sim/run)
   std::vector<Path> paths;
   std::vector<Link> links;
 };

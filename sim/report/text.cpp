@@ -123,6 +123,14 @@ std::string resources_text(const Report& report) {
   return table_text(table);
 }
 
+std::string elasticities_text(const Report& report) {
+  Table table{.header = {"If 1 % faster", "iteration"}};
+  for (const auto& [name, value] : report.elasticities) {
+    table.rows.push_back({name, fmt::format("{:.2f} % shorter", std::max(value, 0.0))});
+  }
+  return table_text(table);
+}
+
 std::string critical_text(const Report& report) {
   Table table{.header = {"Critical path", "time", "share", "tasks"}};
   const auto part = [&](Seconds time) {
@@ -216,7 +224,8 @@ std::string to_text(const Report& report, std::size_t width) {
   const RunFacts& facts = report.facts;
   return join(
       {title_text(facts, width), verdict_text(report, width), phases_text(report, width),
-       memory_text(report), resources_text(report), critical_text(report), storage_text(report),
+       memory_text(report), resources_text(report), elasticities_text(report),
+       critical_text(report), storage_text(report),
        links_text(report), workload_text(facts, width), list_text("Notes", facts.notes, width),
        assumptions_text(report, width), next_text(facts)},
       "\n");
