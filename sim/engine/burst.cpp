@@ -32,9 +32,10 @@ void Sharing::set_paces(Instant now) {
     burst.pace = flows_on_[side_1] > 0 ? 0 : burst.recovery;
     for (std::size_t w = 0; w < words_used_; ++w) {
       each_bit(users_[burst.resource * words_ + w], w, [&](std::uint32_t slot) {
-        const Slot& s = slots_[slot];
-        for (std::uint32_t i = s.first_term; i < s.last_term; ++i) {
-          if (shares_[i].use == side_1) burst.pace -= flows_[slot].count * shares_[i].fraction * s.speed;
+        const Flows& flows = flows_[slot];
+        for (std::uint32_t i = flows.first_share; i < flows.last_share; ++i) {
+          if (shares_[i].use != side_1) continue;
+          burst.pace -= flows.count * shares_[i].fraction * slots_[slot].speed;
         }
       });
     }

@@ -54,6 +54,7 @@ void Sharing::fill(Component& component, Instant now) {
       break;
     }
   }
+  stop_rest();
   set_speeds(now);
 }
 
@@ -71,14 +72,11 @@ void Sharing::open_filling(Component& component) {
       contended_[component.first + component.count++] = r;
       open_resource(r);
     } else {
-      place_[r] = static_cast<std::uint32_t>(fill_.room.size() - 1);
+      place_[r] = &fill_.open.back();
     }
   }
   for (std::size_t k = fill_.count; k < whole_lanes(fill_.count); ++k) fill_.open[k] = {};
-  for (std::size_t w = 0; w < words_used_; ++w) {
-    open_[w] = visited_[w];
-    each_bit(open_[w], w, [&](std::uint32_t slot) { slots_[slot].new_speed = 1; });
-  }
+  open_ = visited_;
   lowest_cap_ = 1 / highest_pull_;
 }
 
@@ -89,7 +87,7 @@ void Sharing::open_resource(std::uint32_t resource) {
     pull.age = 0;
   }
   const std::size_t k = fill_.count++;
-  place_[resource] = static_cast<std::uint32_t>(k);
+  place_[resource] = &fill_.open[k];
   fill_.resource[k] = resource;
   fill_.room[k] = 1;
   fill_.last_sum[k] = pull.sum;
@@ -138,29 +136,19 @@ void Sharing::sum_worn_afresh() {
   }
 }
 
-// Takes a class that stops out of those that go on; tightest() takes its part out of the room.
-inline void Sharing::leave(const Slot& slot) {
-  const std::uint32_t* const place = place_.data();
-  Part* const open = fill_.open.data();
-  const Term* const last = terms_.data() + slot.last_term;
-  for (const Term* term = terms_.data() + slot.first_term; term != last; ++term) {
-    Part& part = open[place[term->resource]];
-    part = {part.sum - term->part.sum, part.terms - term->part.terms};
-  }
-}
-
 // Returns whether classes are left open; if none are, nobody needs to know what they took.
 bool Sharing::stop_users(const Tightest& full) {
   const std::uint64_t* const users = &users_[fill_.resource[full.place] * words_];
   std::uint64_t left = 0;
   for (std::size_t w = 0; w < words_used_; ++w) left |= open_[w] & ~users[w];
+  Slot* const slots = slots_.data();
+  const Leave leave{place_.data()};
   for (std::size_t w = 0; w < words_used_; ++w) {
-    const std::uint64_t stopped = users[w] & open_[w];
+    const std::uint64_t stopped = open_[w] & users[w];
     open_[w] &= ~stopped;
     each_bit(stopped, w, [&](std::uint32_t i) {
-      Slot& slot = slots_[i];
-      slot.new_speed = std::min(1.0, slot.pull * full.level);
-      if (left != 0) leave(slot);
+      slots[i].new_speed = std::min(1.0, slots[i].pull * full.level);
+      if (left != 0) leave(slots[i]);
     });
   }
   return left != 0;
@@ -168,21 +156,31 @@ bool Sharing::stop_users(const Tightest& full) {
 
 // Those that reach speed 1 below the level took less than tightest() would reckon.
 void Sharing::stop_capped(double level) {
+  const Leave leave{place_.data()};
   lowest_cap_ = infinity;
   for (std::size_t w = 0; w < words_used_; ++w) {
     each_bit(open_[w], w, [&](std::uint32_t i) {
-      const Slot& slot = slots_[i];
-      if (slot.cap > level) {
-        lowest_cap_ = std::min(lowest_cap_, slot.cap);
+      Slot& slot = slots_[i];
+      const double cap = 1 / slot.pull;
+      if (cap > level) {
+        lowest_cap_ = std::min(lowest_cap_, cap);
         return;
       }
       open_[w] &= ~(std::uint64_t{1} << i % 64);
+      slot.new_speed = 1;
       leave(slot);
       for (const Term& term : terms(slot)) {
-        fill_.last_sum[place_[term.resource]] -= term.part.sum;
-        fill_.room[place_[term.resource]] -= term.part.sum * slot.cap;
+        const auto k = place_[term.resource] - fill_.open.data();
+        fill_.last_sum[static_cast<std::size_t>(k)] -= term.part.sum;
+        fill_.room[static_cast<std::size_t>(k)] -= term.part.sum * cap;
       }
     });
+  }
+}
+
+void Sharing::stop_rest() {
+  for (std::size_t w = 0; w < words_used_; ++w) {
+    each_bit(open_[w], w, [&](std::uint32_t i) { slots_[i].new_speed = 1; });
   }
 }
 
@@ -192,16 +190,14 @@ void Sharing::set_speeds(Instant now) {
   }
 }
 
-// Without branches: whether a speed has changed is a coin toss. If it has not, the clock is not read, so
-// that the end stays where it was.
+// A speed that stays leaves the clock unread and the end where it was, if the marks are the same too.
 inline void Sharing::run_at(std::uint32_t slot, double speed, Instant now) {
   Slot& s = slots_[slot];
-  const bool is_same = speed == s.speed;
-  const double passed = s.speed * static_cast<double>(now - s.since);
-  s.served += is_same ? 0 : passed;
-  s.since = is_same ? s.since : now;
+  if (speed == s.speed && !flows_[slot].is_touched) return;
+  s.served += s.speed * static_cast<double>(now - s.since);
+  s.since = now;
   s.speed = speed;
-  due_[slot] = s.since + ticks_until(s.first_mark - s.served, speed);
+  due_[slot] = now + ticks_until(s.first_mark - s.served, speed);
 }
 
 void Sharing::run_touched(Instant now) {

@@ -18,8 +18,9 @@ std::uint32_t root_of(std::vector<std::uint32_t>& parent, std::uint32_t i) {
   return i;
 }
 
-// The least of instants[0, count), count a multiple of 4. Four lanes, because each waits for its last.
-Instant least(const Instant* instants, std::size_t count) {
+// The least of instants[0, count). Four lanes, because each waits for its last.
+template <std::size_t count>
+Instant least(const Instant* instants) {
   std::array<Instant, 4> lanes = {never, never, never, never};
   for (std::size_t i = 0; i < count; i += 4) {
     for (std::size_t j = 0; j < 4; ++j) lanes[j] = std::min(lanes[j], instants[i + j]);
@@ -65,13 +66,13 @@ Sharing::Sharing(std::span<const Resource> resources, const FlowTable& table,
     by_place->resize(places);
   }
   fill_.open.resize(places), fill_.resource.resize(places);
-  place_.assign(count, static_cast<std::uint32_t>(places - 1));
+  place_.assign(count, &fill_.open.back());
 }
 
 void Sharing::reserve_slots(std::size_t slots) {
   words_ = (slots + 63) / 64;
-  const std::size_t lanes = (slots + 3) / 4 * 4;
-  slots_.resize(slots), flows_.resize(slots), due_.assign(lanes, never);
+  const std::size_t groups = (slots + group - 1) / group;
+  slots_.resize(slots), flows_.resize(slots), due_.assign(group * groups, never), group_due_.resize(groups);
   touched_.reserve(slots), free_slots_.reserve(slots);
   open_.resize(words_), visited_.resize(words_), every_slot_.assign(words_, ~std::uint64_t{0});
 }
@@ -109,8 +110,9 @@ std::uint32_t Sharing::take_slot(std::uint32_t flow_class) {
   }
   Class& c = classes_[flow_class];
   c.slot = slot;
-  flows_[slot] = {flow_class, 0, 0, false};
-  slots_[slot] = {0, 0, 0, 0, 0, c.pull, 1 / c.pull, c.first_share, c.first_share + c.share_count};
+  flows_[slot] = {flow_class, c.first_share, c.first_share + c.share_count, 0, 0, false};
+  const Term* const first = terms_.data() + c.first_share;
+  slots_[slot] = {0, 0, 0, 0, 0, c.pull, first, first + c.share_count};
   for (const Term& term : terms(slots_[slot])) {
     users_[term.resource * words_ + slot / 64] |= std::uint64_t{1} << slot % 64;
     ++pull_[term.resource].terms;
@@ -148,22 +150,32 @@ void Sharing::join(std::uint32_t flow_class, std::uint32_t task, double alone, I
 }
 
 void Sharing::take_ended(Instant now, std::vector<std::uint32_t>& ended) {
-  for (std::uint32_t slot = 0; slot < slots_used_; ++slot) {
-    if (due_[slot] != now) continue;
-    touch(slot, now);
-    Slot& s = slots_[slot];
-    Flows& flows = flows_[slot];
-    Mark* const marks = &marks_[classes_[flows.flow_class].marks];
-    do {
-      ended.push_back(marks->task);
-      heap_pop(marks, flows.count--);
-    } while (flows.count > 0 && ticks_until(marks->at - s.served, s.speed) == 0);
-    s.first_mark = marks->at;
+  for (std::uint32_t first = 0; first < slots_used_; first += group) {
+    if (group_due_[first / group] != now) continue;
+    for (std::uint32_t slot = first; slot < first + group; ++slot) {
+      if (due_[slot] == now) take_ended_of(slot, now, ended);
+    }
   }
 }
 
+void Sharing::take_ended_of(std::uint32_t slot, Instant now, std::vector<std::uint32_t>& ended) {
+  touch(slot, now);
+  Slot& s = slots_[slot];
+  Flows& flows = flows_[slot];
+  Mark* const marks = &marks_[classes_[flows.flow_class].marks];
+  do {
+    ended.push_back(marks->task);
+    heap_pop(marks, flows.count--);
+  } while (flows.count > 0 && ticks_until(marks->at - s.served, s.speed) == 0);
+  s.first_mark = marks->at;
+}
+
 Instant Sharing::next() {
-  Instant first = least(due_.data(), (slots_used_ + 3) / 4 * 4);
+  Instant first = never;
+  for (std::size_t slot = 0; slot < slots_used_; slot += group) {
+    group_due_[slot / group] = least<group>(&due_[slot]);
+    first = std::min(first, group_due_[slot / group]);
+  }
   for (const Burst& burst : bursts_) first = std::min(first, burst.spent_at);
   return first;
 }
@@ -188,7 +200,7 @@ void Sharing::apply(std::uint32_t slot) {
   if (flows.count != flows.settled) {
     const std::int64_t more = std::int64_t{flows.count} - std::int64_t{flows.settled};
     flows.settled = flows.count;
-    for (std::uint32_t i = slots_[slot].first_term; i < slots_[slot].last_term; ++i) {
+    for (std::uint32_t i = flows.first_share; i < flows.last_share; ++i) {
       const std::uint32_t use = shares_[i].use;
       const std::uint32_t before = flows_on_[use];
       load_[use] += more * part_[i];
@@ -223,7 +235,7 @@ void Sharing::price_use(std::uint32_t resource) {
   cost_[2 * resource + 1] = second;
   for (std::size_t w = 0; w < words_used_; ++w) {
     each_bit(users_[resource * words_ + w], w, [&](std::uint32_t slot) {
-      for (std::uint32_t i = slots_[slot].first_term; i < slots_[slot].last_term; ++i) {
+      for (std::uint32_t i = flows_[slot].first_share; i < flows_[slot].last_share; ++i) {
         if (terms_[i].resource == resource) set_term(i, slot);
       }
     });

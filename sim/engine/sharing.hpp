@@ -102,11 +102,12 @@ class Sharing {
     Instant since = 0;
     double first_mark = 0;  ///< while it has flows
     double new_speed = 0;
-    double pull = 1, cap = 1;  ///< cap: level at which the class reaches speed 1
-    std::uint32_t first_term = 0, last_term = 0;
+    double pull = 1;
+    const Term *first_term = nullptr, *last_term = nullptr;
   };
   struct Flows {  ///< the rest of a slot
     std::uint32_t flow_class = 0;
+    std::uint32_t first_share = 0, last_share = 0;
     std::uint32_t count = 0, settled = 0;  ///< flows now and at the last settle
     bool is_touched = false;
   };
@@ -118,8 +119,8 @@ class Sharing {
     std::uint32_t terms = 0;  ///< number of them
   };
   static constexpr std::uint32_t oldest_pull = 256;
-  /// Contended resources of one component while the level rises, each in the place place_[resource].
-  /// The last place is for those that are not contended.
+  /// Contended resources of one component while the level rises, in adjacent places. The last place is
+  /// for those that are not contended.
   struct Fill {
     std::vector<double> room;      ///< what is left when those that stopped have taken their parts
     std::vector<Part> open;        ///< of the terms of those that have not stopped
@@ -132,6 +133,16 @@ class Sharing {
   struct Component {
     std::uint32_t first = 0, count = 0;  ///< its contended resources: contended_[first, first + count)
     bool is_dirty = false;
+  };
+  /// Takes a class that stops out of those that go on; tightest() takes its part out of the room.
+  struct Leave {
+    Part* const* place;
+    void operator()(const Slot& slot) const {
+      for (const Term* term = slot.first_term; term != slot.last_term; ++term) {
+        Part& part = *place[term->resource];
+        part = {part.sum - term->part.sum, part.terms - term->part.terms};
+      }
+    }
   };
   struct Burst {  ///< of a resource that tires; `left` and `full` in ticks of full-rate work
     std::uint32_t resource;
@@ -154,6 +165,8 @@ class Sharing {
   std::vector<Slot> slots_;
   std::vector<Flows> flows_;
   std::vector<Instant> due_;
+  static constexpr std::size_t group = 8;
+  std::vector<Instant> group_due_;  // the earliest of each group of slots
   std::vector<std::uint32_t> touched_, free_slots_;
   std::size_t slots_used_ = 0;
   std::size_t words_ = 0, words_used_ = 0;  // of 64 slots
@@ -165,7 +178,8 @@ class Sharing {
   std::vector<std::uint64_t> users_;  // bits of the slots that use the resource, `words_` each
   std::vector<std::uint8_t> is_contended_, is_plain_;  // plain: its cost is always 1
   std::vector<Pull> pull_;
-  std::vector<std::uint32_t> component_of_, place_;
+  std::vector<std::uint32_t> component_of_;
+  std::vector<Part*> place_;  // in fill_.open
   std::vector<Burst> bursts_;
   std::vector<std::uint64_t> changed_;  // bits of resources
 
@@ -180,13 +194,14 @@ class Sharing {
   double lowest_cap_ = 0;    // at most the lowest cap of an open class
 
   std::span<const Term> terms(const Slot& slot) const {
-    return {&terms_[slot.first_term], slot.last_term - slot.first_term};
+    return {slot.first_term, slot.last_term};
   }
   void reserve_slots(std::size_t slots);
   void join_components();
   std::uint32_t take_slot(std::uint32_t flow_class);
   void give_slot(std::uint32_t slot);
   void touch(std::uint32_t slot, Instant now);
+  void take_ended_of(std::uint32_t slot, Instant now, std::vector<std::uint32_t>& ended);
   void apply(std::uint32_t slot);
   void price_use(std::uint32_t resource);
   void set_term(std::uint32_t share, std::uint32_t slot);
@@ -205,8 +220,8 @@ class Sharing {
                           double* __restrict room, double* __restrict full_at);
   void sum_worn_afresh();
   bool stop_users(const Tightest& full);
-  void leave(const Slot& slot);
   void stop_capped(double level);
+  void stop_rest();
   void set_speeds(Instant now);
   void run_touched(Instant now);
 
