@@ -49,25 +49,24 @@ void Sharing::fill(Component& component, Instant now) {
   for (Tightest full = tightest(0); full.level < infinity; full = tightest(level)) {
     level = std::max(level, full.level);  // rounding must not lower it
     if (lowest_cap_ <= level) {
-      stop_capped(level);
-    } else if (!stop_users({full.place, level})) {
-      break;
+      stop_capped(level, now);
+    } else if (!stop_users({full.place, level}, now)) {
+      return;
     }
   }
-  stop_rest();
-  set_speeds(now);
+  stop_rest(now);
 }
 
 // Opens the users of resources that are contended or have just ceased to be. All users of a contended
 // resource are open then, so that its sums over users are those over open ones.
 void Sharing::open_filling(Component& component) {
-  std::ranges::fill(visited_, 0);
+  for (std::size_t w = 0; w < words_used_; ++w) open_[w] = 0;
   fill_.count = 0;
   const std::uint32_t end = component.first + component.count;
   component.count = 0;
   for (std::uint32_t i = component.first; i < end; ++i) {
     const std::uint32_t r = contended_[i];
-    for (std::size_t w = 0; w < words_used_; ++w) visited_[w] |= users_[r * words_ + w];
+    for (std::size_t w = 0; w < words_used_; ++w) open_[w] |= users_[r * words_ + w];
     if (is_contended_[r]) {
       contended_[component.first + component.count++] = r;
       open_resource(r);
@@ -76,7 +75,6 @@ void Sharing::open_filling(Component& component) {
     }
   }
   for (std::size_t k = fill_.count; k < whole_lanes(fill_.count); ++k) fill_.open[k] = {};
-  open_ = visited_;
   lowest_cap_ = 1 / highest_pull_;
 }
 
@@ -136,60 +134,6 @@ void Sharing::sum_worn_afresh() {
   }
 }
 
-// Returns whether classes are left open; if none are, nobody needs to know what they took.
-bool Sharing::stop_users(const Tightest& full) {
-  const std::uint64_t* const users = &users_[fill_.resource[full.place] * words_];
-  std::uint64_t left = 0;
-  for (std::size_t w = 0; w < words_used_; ++w) left |= open_[w] & ~users[w];
-  Slot* const slots = slots_.data();
-  const Leave leave{place_.data()};
-  for (std::size_t w = 0; w < words_used_; ++w) {
-    const std::uint64_t stopped = open_[w] & users[w];
-    open_[w] &= ~stopped;
-    each_bit(stopped, w, [&](std::uint32_t i) {
-      slots[i].new_speed = std::min(1.0, slots[i].pull * full.level);
-      if (left != 0) leave(slots[i]);
-    });
-  }
-  return left != 0;
-}
-
-// Those that reach speed 1 below the level took less than tightest() would reckon.
-void Sharing::stop_capped(double level) {
-  const Leave leave{place_.data()};
-  lowest_cap_ = infinity;
-  for (std::size_t w = 0; w < words_used_; ++w) {
-    each_bit(open_[w], w, [&](std::uint32_t i) {
-      Slot& slot = slots_[i];
-      const double cap = 1 / slot.pull;
-      if (cap > level) {
-        lowest_cap_ = std::min(lowest_cap_, cap);
-        return;
-      }
-      open_[w] &= ~(std::uint64_t{1} << i % 64);
-      slot.new_speed = 1;
-      leave(slot);
-      for (const Term& term : terms(slot)) {
-        const auto k = place_[term.resource] - fill_.open.data();
-        fill_.last_sum[static_cast<std::size_t>(k)] -= term.part.sum;
-        fill_.room[static_cast<std::size_t>(k)] -= term.part.sum * cap;
-      }
-    });
-  }
-}
-
-void Sharing::stop_rest() {
-  for (std::size_t w = 0; w < words_used_; ++w) {
-    each_bit(open_[w], w, [&](std::uint32_t i) { slots_[i].new_speed = 1; });
-  }
-}
-
-void Sharing::set_speeds(Instant now) {
-  for (std::size_t w = 0; w < words_used_; ++w) {
-    each_bit(visited_[w], w, [&](std::uint32_t i) { run_at(i, slots_[i].new_speed, now); });
-  }
-}
-
 // A speed that stays leaves the clock unread and the end where it was, if the marks are the same too.
 inline void Sharing::run_at(std::uint32_t slot, double speed, Instant now) {
   Slot& s = slots_[slot];
@@ -198,6 +142,54 @@ inline void Sharing::run_at(std::uint32_t slot, double speed, Instant now) {
   s.since = now;
   s.speed = speed;
   due_[slot] = now + ticks_until(s.first_mark - s.served, speed);
+}
+
+// Returns whether classes are left open; if none are, nobody needs to know what they took.
+bool Sharing::stop_users(const Tightest& full, Instant now) {
+  const std::uint64_t* const users = &users_[fill_.resource[full.place] * words_];
+  std::uint64_t left = 0;
+  for (std::size_t w = 0; w < words_used_; ++w) left |= open_[w] & ~users[w];
+  const Leave leave{place_.data()};
+  for (std::size_t w = 0; w < words_used_; ++w) {
+    const std::uint64_t stopped = open_[w] & users[w];
+    open_[w] &= ~stopped;
+    each_bit(stopped, w, [&](std::uint32_t i) {
+      const Slot& slot = slots_[i];
+      if (left != 0) leave(slot);
+      run_at(i, std::min(1.0, slot.pull * full.level), now);
+    });
+  }
+  return left != 0;
+}
+
+// Those that reach speed 1 below the level took less than tightest() would reckon.
+void Sharing::stop_capped(double level, Instant now) {
+  const Leave leave{place_.data()};
+  lowest_cap_ = infinity;
+  for (std::size_t w = 0; w < words_used_; ++w) {
+    each_bit(open_[w], w, [&](std::uint32_t i) {
+      const Slot& slot = slots_[i];
+      const double cap = 1 / slot.pull;
+      if (cap > level) {
+        lowest_cap_ = std::min(lowest_cap_, cap);
+        return;
+      }
+      open_[w] &= ~(std::uint64_t{1} << i % 64);
+      leave(slot);
+      for (const Term& term : terms(slot)) {
+        const auto k = place_[term.resource] - fill_.open.data();
+        fill_.last_sum[static_cast<std::size_t>(k)] -= term.part.sum;
+        fill_.room[static_cast<std::size_t>(k)] -= term.part.sum * cap;
+      }
+      run_at(i, 1, now);
+    });
+  }
+}
+
+void Sharing::stop_rest(Instant now) {
+  for (std::size_t w = 0; w < words_used_; ++w) {
+    each_bit(open_[w], w, [&](std::uint32_t i) { run_at(i, 1, now); });
+  }
 }
 
 void Sharing::run_touched(Instant now) {

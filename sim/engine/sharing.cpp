@@ -74,7 +74,7 @@ void Sharing::reserve_slots(std::size_t slots) {
   const std::size_t groups = (slots + group - 1) / group;
   slots_.resize(slots), flows_.resize(slots), due_.assign(group * groups, never), group_due_.resize(groups);
   touched_.reserve(slots), free_slots_.reserve(slots);
-  open_.resize(words_), visited_.resize(words_), every_slot_.assign(words_, ~std::uint64_t{0});
+  open_.resize(words_), every_slot_.assign(words_, ~std::uint64_t{0});
 }
 
 void Sharing::join_components() {
@@ -112,7 +112,7 @@ std::uint32_t Sharing::take_slot(std::uint32_t flow_class) {
   c.slot = slot;
   flows_[slot] = {flow_class, c.first_share, c.first_share + c.share_count, 0, 0, false};
   const Term* const first = terms_.data() + c.first_share;
-  slots_[slot] = {0, 0, 0, 0, 0, c.pull, first, first + c.share_count};
+  slots_[slot] = {0, 0, 0, 0, c.pull, first, first + c.share_count};
   for (const Term& term : terms(slots_[slot])) {
     users_[term.resource * words_ + slot / 64] |= std::uint64_t{1} << slot % 64;
     ++pull_[term.resource].terms;
@@ -150,10 +150,13 @@ void Sharing::join(std::uint32_t flow_class, std::uint32_t task, double alone, I
 }
 
 void Sharing::take_ended(Instant now, std::vector<std::uint32_t>& ended) {
-  for (std::uint32_t first = 0; first < slots_used_; first += group) {
-    if (group_due_[first / group] != now) continue;
-    for (std::uint32_t slot = first; slot < first + group; ++slot) {
-      if (due_[slot] == now) take_ended_of(slot, now, ended);
+  for (std::size_t g = 0; g * group < slots_used_; ++g) {
+    if (group_due_[g] != now) continue;
+    std::uint64_t hits = 0;
+    for (std::size_t i = 0; i < group; ++i) hits |= std::uint64_t{due_[g * group + i] == now} << i;
+    for (; hits != 0; hits &= hits - 1) {
+      const std::size_t slot = g * group + static_cast<std::size_t>(std::countr_zero(hits));
+      take_ended_of(static_cast<std::uint32_t>(slot), now, ended);
     }
   }
 }

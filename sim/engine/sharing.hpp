@@ -101,7 +101,6 @@ class Sharing {
     double served = 0, speed = 0;  ///< clock at `since`, and its pace
     Instant since = 0;
     double first_mark = 0;  ///< while it has flows
-    double new_speed = 0;
     double pull = 1;
     const Term *first_term = nullptr, *last_term = nullptr;
   };
@@ -187,8 +186,7 @@ class Sharing {
   std::vector<std::uint32_t> contended_, dirty_;
 
   Fill fill_;
-  std::vector<std::uint64_t> open_;     // bits of the slots that have not stopped
-  std::vector<std::uint64_t> visited_;  // bits of the slots to be filled
+  std::vector<std::uint64_t> open_;  // bits of the slots that have not stopped
   std::vector<std::uint64_t> every_slot_;
   double highest_pull_ = 0;  // of all classes
   double lowest_cap_ = 0;    // at most the lowest cap of an open class
@@ -219,10 +217,9 @@ class Sharing {
                           const double* __restrict worn, double* __restrict last_sum,
                           double* __restrict room, double* __restrict full_at);
   void sum_worn_afresh();
-  bool stop_users(const Tightest& full);
-  void stop_capped(double level);
-  void stop_rest();
-  void set_speeds(Instant now);
+  bool stop_users(const Tightest& full, Instant now);
+  void stop_capped(double level, Instant now);
+  void stop_rest(Instant now);
   void run_touched(Instant now);
 
   void drain(Instant now);
