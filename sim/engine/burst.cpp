@@ -29,7 +29,7 @@ void Sharing::drain(Instant now) {
 void Sharing::set_paces(Instant now) {
   for (Burst& burst : bursts_) {
     const std::uint32_t side_1 = 2 * burst.resource + 1;
-    burst.pace = flows_on_[side_1] > 0 ? 0 : burst.recovery;
+    burst.pace = uses_[side_1].flows > 0 ? 0 : burst.recovery;
     for (std::size_t w = 0; w < words_used_; ++w) {
       each_bit(users_[burst.resource * words_ + w], w, [&](std::uint32_t slot) {
         const Flows& flows = flows_[slot];

@@ -25,6 +25,16 @@ double least(const double* values, std::size_t count) {
 
 }  // namespace
 
+// Nobody has stopped: all the room is there.
+void Sharing::empty_places(std::size_t count, const Part* __restrict open, double* __restrict worn,
+                           double* __restrict last_sum, double* __restrict room) {
+  for (std::size_t k = 0; k < count; ++k) {
+    last_sum[k] = open[k].sum;
+    worn[k] = open[k].sum * cancellation;
+    room[k] = 1;
+  }
+}
+
 // Takes the parts of those that stopped at `level` out of the room, and finds at which level each place
 // is full if all that are open there go on: -1 if its sum is worn. No branches and no aliases, so that
 // the compiler does several places at once.
@@ -57,6 +67,18 @@ void Sharing::fill(Component& component, Instant now) {
   stop_rest(now);
 }
 
+inline void Sharing::open_resource(std::uint32_t resource) {
+  Pull& pull = pull_[resource];
+  if (pull.age >= oldest_pull || pull.part.sum < pull.highest * cancellation) {
+    pull.part.sum = pull.highest = pull_sum(resource, every_slot_);
+    pull.age = 0;
+  }
+  const std::size_t k = fill_.count++;
+  fill_.open[k] = pull.part;
+  fill_.resource[k] = resource;
+  place_[resource] = &fill_.open[k];
+}
+
 // Opens the users of resources that are contended or have just ceased to be. All users of a contended
 // resource are open then, so that its sums over users are those over open ones.
 void Sharing::open_filling(Component& component) {
@@ -74,23 +96,10 @@ void Sharing::open_filling(Component& component) {
       place_[r] = &fill_.open.back();
     }
   }
-  for (std::size_t k = fill_.count; k < whole_lanes(fill_.count); ++k) fill_.open[k] = {};
+  const std::size_t lanes = whole_lanes(fill_.count);
+  for (std::size_t k = fill_.count; k < lanes; ++k) fill_.open[k] = {};
+  empty_places(lanes, fill_.open.data(), fill_.worn.data(), fill_.last_sum.data(), fill_.room.data());
   lowest_cap_ = 1 / highest_pull_;
-}
-
-void Sharing::open_resource(std::uint32_t resource) {
-  Pull& pull = pull_[resource];
-  if (pull.age >= oldest_pull || pull.sum < pull.highest * cancellation) {
-    pull.sum = pull.highest = pull_sum(resource, every_slot_);
-    pull.age = 0;
-  }
-  const std::size_t k = fill_.count++;
-  place_[resource] = &fill_.open[k];
-  fill_.resource[k] = resource;
-  fill_.room[k] = 1;
-  fill_.last_sum[k] = pull.sum;
-  fill_.worn[k] = pull.sum * cancellation;
-  fill_.open[k] = {pull.sum, static_cast<double>(pull.terms)};
 }
 
 double Sharing::pull_sum(std::uint32_t resource, std::span<const std::uint64_t> among) const {

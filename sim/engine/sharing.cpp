@@ -52,8 +52,7 @@ Sharing::Sharing(std::span<const Resource> resources, const FlowTable& table,
   // A slot is given back at settle: those of an instant's ends are still taken at its starts.
   reserve_slots(std::min(classes_.size(), 2 * most_running));
   const std::size_t count = resources.size();
-  load_.resize(2 * count), flows_on_.resize(2 * count), cost_.assign(2 * count, 1);
-  users_.resize(count * words_), pull_.resize(count), changed_.resize((count + 63) / 64);
+  uses_.resize(2 * count), users_.resize(count * words_), pull_.resize(count), changed_.resize((count + 63) / 64);
   is_contended_.resize(count), is_plain_.resize(count);
   for (std::uint32_t r = 0; r < count; ++r) {
     const double full = resources[r].burst.value() * ticks_per_second;
@@ -115,7 +114,7 @@ std::uint32_t Sharing::take_slot(std::uint32_t flow_class) {
   slots_[slot] = {0, 0, 0, 0, c.pull, first, first + c.share_count};
   for (const Term& term : terms(slots_[slot])) {
     users_[term.resource * words_ + slot / 64] |= std::uint64_t{1} << slot % 64;
-    ++pull_[term.resource].terms;
+    ++pull_[term.resource].part.terms;
   }
   return slot;
 }
@@ -123,7 +122,7 @@ std::uint32_t Sharing::take_slot(std::uint32_t flow_class) {
 void Sharing::give_slot(std::uint32_t slot) {
   for (const Term& term : terms(slots_[slot])) {
     users_[term.resource * words_ + slot / 64] &= ~(std::uint64_t{1} << slot % 64);
-    --pull_[term.resource].terms;
+    --pull_[term.resource].part.terms;
   }
   due_[slot] = never;
   classes_[flows_[slot].flow_class].slot = no_slot;
@@ -204,13 +203,14 @@ void Sharing::apply(std::uint32_t slot) {
     const std::int64_t more = std::int64_t{flows.count} - std::int64_t{flows.settled};
     flows.settled = flows.count;
     for (std::uint32_t i = flows.first_share; i < flows.last_share; ++i) {
-      const std::uint32_t use = shares_[i].use;
-      const std::uint32_t before = flows_on_[use];
-      load_[use] += more * part_[i];
-      flows_on_[use] = static_cast<std::uint32_t>(before + more);
-      if (!is_plain_[use / 2] && (before == 0 || flows_on_[use] == 0)) price_use(use / 2);
+      const std::uint32_t resource = shares_[i].use / 2;
+      Use& use = uses_[shares_[i].use];
+      const std::uint32_t before = use.flows;
+      use.load += more * part_[i];
+      use.flows = static_cast<std::uint32_t>(before + more);
+      if (!is_plain_[resource] && (before == 0 || use.flows == 0)) price_use(resource);
       set_term(i, slot);
-      change(use / 2);
+      change(resource);
     }
   }
   if (flows.count == 0) give_slot(slot);
@@ -219,23 +219,24 @@ void Sharing::apply(std::uint32_t slot) {
 void Sharing::set_term(std::uint32_t share, std::uint32_t slot) {
   const FlowShare& s = shares_[share];
   const double before = terms_[share].part.sum;
-  const double after = slots_[slot].pull * flows_[slot].settled * (s.fraction * cost_[s.use]);
+  const double after = slots_[slot].pull * flows_[slot].settled * (s.fraction * uses_[s.use].cost);
   terms_[share].part.sum = after;
   Pull& pull = pull_[s.use / 2];
-  pull.sum += after - before;
-  pull.highest = std::max(pull.highest, pull.sum);
+  pull.part.sum += after - before;
+  pull.highest = std::max(pull.highest, pull.part.sum);
   ++pull.age;
 }
 
 void Sharing::price_use(std::uint32_t resource) {
   const Resource& r = resources_[resource];
-  const bool is_mixed = flows_on_[2 * resource] > 0 && flows_on_[2 * resource + 1] > 0;
+  Use &side_0 = uses_[2 * resource], &side_1 = uses_[2 * resource + 1];
+  const bool is_mixed = side_0.flows > 0 && side_1.flows > 0;
   const double first = is_mixed ? r.mixed_cost[0] : 1;
   const double second =
       (is_mixed ? r.mixed_cost[1] : 1) * (is_tired(resource) ? r.tired_cost : 1);
-  if (first == cost_[2 * resource] && second == cost_[2 * resource + 1]) return;
-  cost_[2 * resource] = first;
-  cost_[2 * resource + 1] = second;
+  if (first == side_0.cost && second == side_1.cost) return;
+  side_0.cost = first;
+  side_1.cost = second;
   for (std::size_t w = 0; w < words_used_; ++w) {
     each_bit(users_[resource * words_ + w], w, [&](std::uint32_t slot) {
       for (std::uint32_t i = flows_[slot].first_share; i < flows_[slot].last_share; ++i) {
@@ -255,8 +256,9 @@ void Sharing::recheck() {
 // Lists a contended resource with its component, which is to be filled again if the resource limits
 // somebody before or after the change.
 void Sharing::recheck(std::uint32_t resource) {
-  const double load = cost_[2 * resource] * static_cast<double>(load_[2 * resource]) +
-                      cost_[2 * resource + 1] * static_cast<double>(load_[2 * resource + 1]);
+  const Use &side_0 = uses_[2 * resource], &side_1 = uses_[2 * resource + 1];
+  const double load = side_0.cost * static_cast<double>(side_0.load) +
+                      side_1.cost * static_cast<double>(side_1.load);
   const bool was = is_contended_[resource] != 0, is = load > just_full;
   if (!was && !is) return;
   Component& component = components_[component_of_[resource]];

@@ -89,7 +89,7 @@ class Sharing {
     std::uint32_t first_share = 0, share_count = 0;
     std::uint32_t slot = no_slot;
   };
-  struct Part {
+  struct Part {  ///< a sum of terms, and their number
     double sum = 0, terms = 0;
   };
   struct Term {  ///< of one class on one resource
@@ -113,9 +113,14 @@ class Sharing {
   /// Sum of the terms on a resource. Kept up by differences, and summed afresh before their rounding
   /// can matter.
   struct Pull {
-    double sum = 0, highest = 0;
+    Part part;
+    double highest = 0;  ///< sum since it was summed afresh
     std::uint32_t age = 0;
-    std::uint32_t terms = 0;  ///< number of them
+  };
+  struct Use {  ///< one side of a resource
+    std::int64_t load = 0;
+    double cost = 1;
+    std::uint32_t flows = 0;
   };
   static constexpr std::uint32_t oldest_pull = 256;
   /// Contended resources of one component while the level rises, in adjacent places. The last place is
@@ -171,9 +176,7 @@ class Sharing {
   std::size_t words_ = 0, words_used_ = 0;  // of 64 slots
 
   // By use (2 · resource + side), then by resource.
-  std::vector<std::int64_t> load_;
-  std::vector<std::uint32_t> flows_on_;
-  std::vector<double> cost_;
+  std::vector<Use> uses_;
   std::vector<std::uint64_t> users_;  // bits of the slots that use the resource, `words_` each
   std::vector<std::uint8_t> is_contended_, is_plain_;  // plain: its cost is always 1
   std::vector<Pull> pull_;
@@ -213,6 +216,8 @@ class Sharing {
   void open_resource(std::uint32_t resource);
   double pull_sum(std::uint32_t resource, std::span<const std::uint64_t> among) const;
   Tightest tightest(double level);
+  static void empty_places(std::size_t count, const Part* __restrict open, double* __restrict worn,
+                           double* __restrict last_sum, double* __restrict room);
   static void full_levels(double level, std::size_t count, const Part* __restrict open,
                           const double* __restrict worn, double* __restrict last_sum,
                           double* __restrict room, double* __restrict full_at);
