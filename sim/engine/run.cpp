@@ -105,7 +105,7 @@ void Run::offer_again() {
 
 void Run::pass_instant() {
   while (candidate_count_ > 0 || !ended_.empty()) {
-    std::ranges::sort(ended_);
+    if (ended_.size() > 1) std::ranges::sort(ended_);
     for (const std::uint32_t task : ended_) end(task);
     ended_.clear();
     while (candidate_count_ > 0) {

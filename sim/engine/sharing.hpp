@@ -201,6 +201,7 @@ class Sharing {
   void join_components();
   std::uint32_t take_slot(std::uint32_t flow_class);
   void give_slot(std::uint32_t slot);
+  /// Brings the clock up to now.
   void touch(std::uint32_t slot, Instant now);
   void take_ended_of(std::uint32_t slot, Instant now, std::vector<std::uint32_t>& ended);
   void apply(std::uint32_t slot);
