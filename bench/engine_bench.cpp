@@ -1,5 +1,5 @@
-// The engine on a synthetic load, memory tracked: time, bytes and allocations of one simulate(),
-// set-up included.
+// The engine on a synthetic load, memory tracked: time of the loop and of its set-up, bytes of both, and
+// the calls of operator new between the loop's start and end. simulate() is set-up and loop.
 #include <malloc.h>
 
 #include <cstddef>
@@ -11,9 +11,7 @@
 #include "bench/loads.hpp"
 #include "bench/measure.hpp"
 #include "models/base/error.hpp"
-#include "sim/engine/flow_class.hpp"
-#include "sim/engine/order.hpp"
-#include "sim/engine/simulate.hpp"
+#include "sim/engine/run.hpp"
 
 namespace {
 
@@ -33,17 +31,6 @@ void uncounted(void* p) {
   if (p == nullptr) return;
   heap.bytes -= malloc_usable_size(p);
   std::free(p);
-}
-
-// The part of simulate() before its loop, timed by itself; simulate() is timed as a whole.
-double setup_ns_per_task(const tidegate::bench::PricedPlan& p) {
-  const double start = tidegate::bench::cpu_seconds();
-  const auto table = tidegate::classify(p.demands, p.resources.size());
-  const auto order = tidegate::order_of(p.plan);
-  const double seconds = tidegate::bench::cpu_seconds() - start;
-  return table.kind.size() == p.demands.size() && order.pending.size() == p.plan.size()
-             ? 1e9 * seconds / static_cast<double>(p.plan.size())
-             : 0;
 }
 
 }  // namespace
@@ -66,13 +53,17 @@ int main(int argc, char** argv) {
     heap.peak = heap.bytes;
     const Heap before = heap;
     const double start = bench::cpu_seconds();
-    const Timeline timeline = simulate(p.plan, p.demands, p.resources);
-    const double seconds = bench::cpu_seconds() - start;
-    const double per_task = static_cast<double>(heap.peak - before.bytes) / static_cast<double>(p.plan.size());
-    const std::size_t calls = heap.calls - before.calls;
-    fmt::print("{} setup_ns_per_task={:.1f} bytes_per_task={:.1f} allocations={}\n",
+    Run run(p.plan, p.demands, p.resources);
+    const double ready = bench::cpu_seconds();
+    const std::size_t calls_before = heap.calls;
+    run.to_end();
+    const std::size_t calls = heap.calls - calls_before;
+    const double seconds = bench::cpu_seconds() - ready;
+    const Timeline timeline = run.take_timeline();
+    const auto tasks = static_cast<double>(p.plan.size());
+    fmt::print("{} setup_ns_per_task={:.1f} bytes_per_task={:.1f} allocations_in_loop={}\n",
                bench::line_of({"engine", "release", p.plan.size(), seconds, to_seconds(timeline.makespan).value()}),
-               setup_ns_per_task(p), per_task, calls);
+               1e9 * (ready - start) / tasks, static_cast<double>(heap.peak - before.bytes) / tasks, calls);
   } catch (const InputError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 2;

@@ -16,7 +16,9 @@ int main(int argc, char** argv) {
     const auto style = mode == "actors" ? bench::Style::actors : bench::Style::on_demand;
     const auto updates = mode == "lazy" ? bench::Updates::lazy : bench::Updates::full;
     const bench::Replay replay = bench::replay(load, style, updates);
-    fmt::print("{}\n", bench::line_of({"simgrid", mode, load.size(), replay.seconds, replay.makespan}));
+    fmt::print("{} setup_ns_per_task={:.1f}\n",
+               bench::line_of({"simgrid", mode, load.size(), replay.seconds, replay.makespan}),
+               1e9 * replay.setup_seconds / static_cast<double>(load.size()));
   } catch (const InputError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 2;

@@ -142,6 +142,7 @@ Replay replay(const Load& load, Style style, Updates updates) {
   for (std::string& w : words) argv.push_back(w.data());
   int argc = static_cast<int>(argv.size());
   argv.push_back(nullptr);
+  const double begin = cpu_seconds();
   sg::Engine engine(&argc, argv.data());
   // Never destroyed: SimGrid's callbacks refer to it until the process ends.
   auto* simulation = new Simulation(load);
@@ -150,6 +151,7 @@ Replay replay(const Load& load, Style style, Updates updates) {
   const double start = cpu_seconds();
   engine.run();
   result.seconds = cpu_seconds() - start;
+  result.setup_seconds = start - begin;
   result.makespan = sg::Engine::get_clock();
   result.end = simulation->ends();
   return result;

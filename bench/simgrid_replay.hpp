@@ -16,8 +16,9 @@ enum class Style {
 enum class Updates { lazy, full };  ///< SimGrid's network/optim and cpu/optim
 
 struct Replay {
-  std::vector<double> end;  ///< by task, seconds
-  double seconds = 0;       ///< CPU time of the run, without building the platform
+  std::vector<double> end;   ///< by task, seconds
+  double seconds = 0;        ///< CPU time of the run
+  double setup_seconds = 0;  ///< of building the platform and what is there before the run
   double makespan = 0;
 };
 

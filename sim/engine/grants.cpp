@@ -22,8 +22,7 @@ Grants::Grants(const Plan& plan)
   again_.reserve(waiters_.size());
 }
 
-bool Grants::take(TaskId task, Instant began) {
-  if (needs_ == 0) return true;
+bool Grants::take_needs(TaskId task, Instant began) {
   const std::uint16_t rank = plan_.task(task).rank;
   const auto lane = static_cast<std::uint32_t>(index(plan_.task(task).lane));
   const bool is_waiting = waiters_[lane].is_waiting;
@@ -42,8 +41,7 @@ bool Grants::take(TaskId task, Instant began) {
   return true;
 }
 
-void Grants::give_back(TaskId task) {
-  if (plan_.tokens.empty() && locks_.empty()) return;
+void Grants::give_back_needs(TaskId task) {
   for (const Effect& effect : plan_.effects(task)) {
     if (effect.kind != Effect::Kind::release && effect.kind != Effect::Kind::lock) continue;
     give_one(effect);
@@ -51,7 +49,7 @@ void Grants::give_back(TaskId task) {
   }
 }
 
-void Grants::clear_again() {
+void Grants::clear_all_again() {
   for (const TaskId task : again_) waiters_[index(plan_.task(task).lane)].is_again = false;
   again_.clear();
 }

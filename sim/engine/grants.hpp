@@ -26,12 +26,16 @@ class Grants {
 
   /// Takes what `task` asks for, and leaves its queues. False when it has to wait: then it is in the
   /// queues from `began` on.
-  bool take(TaskId task, Instant began);
+  bool take(TaskId task, Instant began) { return needs_ == 0 || take_needs(task, began); }
   /// The end of a task: its releases, and its lock.
-  void give_back(TaskId task);
+  void give_back(TaskId task) {
+    if (needs_ > 0) give_back_needs(task);
+  }
   /// Waiting tasks to be tried again since the last clear_again, each once.
   std::span<const TaskId> again() const { return again_; }
-  void clear_again();
+  void clear_again() {
+    if (!again_.empty()) clear_all_again();
+  }
 
   std::int32_t available(TokenId tokens) const { return pools_[index(tokens)].available; }
   /// The rank that holds a lock, -1 when it is free.
@@ -68,6 +72,9 @@ class Grants {
   std::uint32_t needs_ = 0;
   std::vector<TaskId> again_;
 
+  bool take_needs(TaskId task, Instant began);
+  void give_back_needs(TaskId task);
+  void clear_all_again();
   Queue& queue_of(const Effect& need);
   bool may_take(const Effect& need, std::uint16_t rank, std::uint32_t place) const;
   bool is_blocked(const TokenPool& pool, std::uint32_t place) const;

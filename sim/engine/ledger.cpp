@@ -13,23 +13,6 @@ Ledger::Ledger(const Plan& plan) : buffers_(plan.buffers) {
   }
 }
 
-void Ledger::allocate(BufferId buffer, TaskId task, Instant now) {
-  const Buffer& b = buffers_[index(buffer)];
-  Use& use = pools_[index(b.pool)];
-  use.level += b.bytes;
-  if (use.level > use.seen.peak) {
-    use.seen.peak = use.level;
-    use.seen.peak_at = now;
-    use.seen.peak_task = task;
-    if (use.level > use.capacity && !use.seen.first_over) use.seen.first_over = task;
-  }
-}
-
-void Ledger::free(BufferId buffer) {
-  const Buffer& b = buffers_[index(buffer)];
-  pools_[index(b.pool)].level -= b.bytes;
-}
-
 std::vector<Timeline::PoolUse> Ledger::uses() const {
   std::vector<Timeline::PoolUse> uses;
   for (const Use& use : pools_) uses.push_back(use.seen);

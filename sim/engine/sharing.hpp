@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <limits>
@@ -22,9 +23,13 @@
 /// Three things keep an event cheap and change no result:
 ///   - a class has one service clock (seconds at full speed that each of its flows has received), so a
 ///     flow's end is a fixed mark on that clock and only the earliest mark of a class matters;
-///   - a resource whose users fit at full speed limits nobody. Only classes connected with a change
-///     through contended resources are filled again;
+///   - a resource whose users fit at full speed limits nobody. Only users of contended resources are
+///     filled again, and of those only the component in which something changed. (Two resources are in
+///     one component when a class uses both, or a chain of classes joins them.)
 ///   - a class whose number of flows is the same after an instant as before has changed nothing.
+///
+/// A class with flows has a slot. What an event reads and writes lies by slot, so that loops over
+/// classes run through adjacent memory.
 ///
 /// An end is rounded up to the tick, after taking off 1/64 tick for the rounding of the clock.
 /// Nothing is allocated after construction. The same calls give the same bytes on every machine.
@@ -32,15 +37,15 @@ namespace tidegate {
 
 constexpr Instant never = std::numeric_limits<Instant>::max();
 
-/// Whole ticks until `left` ticks of service are received at `speed`.
+/// Whole ticks until `left` ticks of service are received at `speed`. Without branches: it is asked of
+/// every class whose speed may change.
 inline Instant ticks_until(double left, double speed) {
   constexpr double rounding = 1.0 / 64;
   constexpr double longest = 4e18;
-  const double ticks = left / speed - rounding;
-  if (!(ticks > 0)) return 0;
-  if (ticks > longest) return static_cast<Instant>(longest);
+  const double exact = left / speed - rounding;
+  const double ticks = std::min(std::max(exact, 0.0), longest);
   const auto whole = static_cast<Instant>(ticks);
-  return whole + (static_cast<double>(whole) < ticks ? 1 : 0);
+  return whole + static_cast<Instant>(static_cast<double>(whole) < ticks);
 }
 
 /// Calls visit(64 · word + i) for each bit i that is set.
@@ -66,7 +71,10 @@ class Sharing {
   /// Appends the flows that end now = next().
   void take_ended(Instant now, std::vector<std::uint32_t>& ended);
 
-  double speed(std::uint32_t flow_class) const { return flows_[flow_class].speed; }
+  double speed(std::uint32_t flow_class) const {
+    const std::uint32_t slot = classes_[flow_class].slot;
+    return slot == no_slot ? 0 : slots_[slot].speed;
+  }
 
  private:
   struct Mark {  ///< reading of the class's clock at which a flow ends
@@ -74,34 +82,71 @@ class Sharing {
     std::uint32_t task;
     bool operator<(const Mark& other) const { return at < other.at; }
   };
-  struct alignas(64) Flow {  ///< a class and its flows in progress
+  static constexpr std::uint32_t no_slot = std::numeric_limits<std::uint32_t>::max();
+  struct Class {
     double pull = 1;
-    double served = 0, speed = 0;  ///< clock at `since`, and its pace
-    double first_mark = 0;         ///< when count > 0
-    Instant since = 0;
     std::uint32_t marks = 0;  ///< first of its heap
-    std::uint32_t first_share = 0;
-    std::uint32_t count = 0, settled = 0;  ///< flows now and at the last settle
-    std::uint32_t slot = 0;                ///< while settled > 0
-    std::uint8_t share_count = 0;
-    bool touched = false;
+    std::uint32_t first_share = 0, share_count = 0;
+    std::uint32_t slot = no_slot;
   };
-  struct Term {  ///< flows · pull · fraction · cost of one class on one resource, at the last settle
-    double pull = 0;
+  struct Part {  ///< a sum of terms, and their number
+    double sum = 0, terms = 0;
+  };
+  struct Term {  ///< of one class on one resource
+    Part part{0, 1};  ///< flows · pull · fraction · cost, at the last settle, and one
     std::uint32_t resource = 0;
   };
-  /// Sum of the terms of the classes that use a resource. Kept up by differences, and summed afresh
-  /// before their rounding can matter.
+  /// A class with flows, as far as filling reads and writes it: one cache line.
+  struct alignas(64) Slot {
+    double served = 0, speed = 0;  ///< clock at `since`, and its pace
+    Instant since = 0;
+    double first_mark = 0;  ///< while it has flows
+    double pull = 1;
+    const Term *first_term = nullptr, *last_term = nullptr;
+  };
+  struct Flows {  ///< the rest of a slot
+    std::uint32_t flow_class = 0;
+    std::uint32_t first_share = 0, last_share = 0;
+    std::uint32_t count = 0, settled = 0;  ///< flows now and at the last settle
+    bool is_touched = false;
+  };
+  /// Sum of the terms on a resource. Kept up by differences, and summed afresh before their rounding
+  /// can matter.
   struct Pull {
-    double sum = 0, highest = 0;
+    Part part;
+    double highest = 0;  ///< sum since it was summed afresh
     std::uint32_t age = 0;
   };
+  struct Use {  ///< one side of a resource
+    std::int64_t load = 0;
+    double cost = 1;
+    std::uint32_t flows = 0;
+  };
   static constexpr std::uint32_t oldest_pull = 256;
-  /// A contended resource while the level rises: what is left of it when those that stopped before the
-  /// last call of tightest() have taken their parts, and the terms of those that have not stopped.
+  /// Contended resources of one component while the level rises, in adjacent places. The last place is
+  /// for those that are not contended.
   struct Fill {
-    double room, pull_sum;
-    double last_sum, first_sum;  ///< pull_sum at the last call of tightest(), and when summed afresh
+    std::vector<double> room;      ///< what is left when those that stopped have taken their parts
+    std::vector<Part> open;        ///< of the terms of those that have not stopped
+    std::vector<double> last_sum;  ///< sum at the last call of tightest()
+    std::vector<double> worn;      ///< below this, sum has lost too many digits
+    std::vector<double> full_at;
+    std::vector<std::uint32_t> resource;
+    std::size_t count = 0;
+  };
+  struct Component {
+    std::uint32_t first = 0, count = 0;  ///< its contended resources: contended_[first, first + count)
+    bool is_dirty = false;
+  };
+  /// Takes a class that stops out of those that go on; tightest() takes its part out of the room.
+  struct Leave {
+    Part* const* place;
+    void operator()(const Slot& slot) const {
+      for (const Term* term = slot.first_term; term != slot.last_term; ++term) {
+        Part& part = *place[term->resource];
+        part = {part.sum - term->part.sum, part.terms - term->part.terms};
+      }
+    }
   };
   struct Burst {  ///< of a resource that tires; `left` and `full` in ticks of full-rate work
     std::uint32_t resource;
@@ -109,66 +154,79 @@ class Sharing {
     Instant since, spent_at;
   };
   struct Tightest {
-    std::uint32_t resource;
+    std::size_t place;
     double level;
   };
 
   std::span<const Resource> resources_;
   std::span<const FlowShare> shares_;
-  std::vector<Term> terms_;  // by share
-  std::vector<Flow> flows_;  // by class
-  std::vector<Mark> marks_;  // heaps of all classes
-  std::vector<std::uint32_t> touched_;
+  std::vector<Term> terms_;         // by share
+  std::vector<std::int64_t> part_;  // by share: load of one flow
+  std::vector<Class> classes_;      // by class
+  std::vector<Mark> marks_;         // heaps of all classes
 
-  // By slot; a class holds a slot while it has flows.
+  // By slot.
+  std::vector<Slot> slots_;
+  std::vector<Flows> flows_;
   std::vector<Instant> due_;
-  std::vector<std::uint32_t> class_at_, free_slots_, hits_;
-  std::size_t slots_used_ = 0, words_ = 0;
+  static constexpr std::size_t group = 8;
+  std::vector<Instant> group_due_;  // the earliest of each group of slots
+  std::vector<std::uint32_t> touched_, free_slots_;
+  std::size_t slots_used_ = 0;
+  std::size_t words_ = 0, words_used_ = 0;  // of 64 slots
 
   // By use (2 · resource + side), then by resource.
-  std::vector<std::int64_t> load_;
-  std::vector<std::uint32_t> flows_on_;
-  std::vector<double> cost_;
+  std::vector<Use> uses_;
   std::vector<std::uint64_t> users_;  // bits of the slots that use the resource, `words_` each
-  std::vector<std::uint8_t> is_changed_, is_contended_;
-  std::vector<std::uint8_t> is_unlisted_;  // contended, and not in listed_
+  std::vector<std::uint8_t> is_contended_, is_plain_;  // plain: its cost is always 1
   std::vector<Pull> pull_;
-  std::vector<Fill> fill_;
+  std::vector<std::uint32_t> component_of_;
+  std::vector<Part*> place_;  // in fill_.open
   std::vector<Burst> bursts_;
-  std::vector<std::uint32_t> changed_;
-  std::vector<std::uint32_t> listed_;     // from which a change spreads; one place to spare
-  std::vector<std::uint32_t> contended_;  // those of them that may stop a class
-  std::size_t listed_count_ = 0, contended_count_ = 0, unlisted_count_ = 0;
+  std::vector<std::uint64_t> changed_;  // bits of resources
 
-  std::vector<std::uint64_t> open_;  // bits of the slots to be filled
+  std::vector<Component> components_;
+  std::vector<std::uint32_t> contended_, dirty_;
+
+  Fill fill_;
+  std::vector<std::uint64_t> open_;  // bits of the slots that have not stopped
   std::vector<std::uint64_t> every_slot_;
-  double highest_pull_ = 0;   // of all classes
-  double lowest_cap_ = 0;     // at most the lowest level at which an open class reaches speed 1
+  double highest_pull_ = 0;  // of all classes
+  double lowest_cap_ = 0;    // at most the lowest cap of an open class
 
-  std::span<const FlowShare> used(const Flow& f) const { return shares_.subspan(f.first_share, f.share_count); }
-  std::span<const Term> terms(const Flow& f) const { return {&terms_[f.first_share], f.share_count}; }
-  void touch(Flow& flow, std::uint32_t flow_class);
-  void apply(Flow& flow, std::uint32_t flow_class);
-  void take_slot(Flow& flow, std::uint32_t flow_class);
-  void give_slot(Flow& flow);
-  void change(std::uint32_t resource);
+  std::span<const Term> terms(const Slot& slot) const {
+    return {slot.first_term, slot.last_term};
+  }
+  void reserve_slots(std::size_t slots);
+  void join_components();
+  std::uint32_t take_slot(std::uint32_t flow_class);
+  void give_slot(std::uint32_t slot);
+  /// Brings the clock up to now.
+  void touch(std::uint32_t slot, Instant now);
+  void take_ended_of(std::uint32_t slot, Instant now, std::vector<std::uint32_t>& ended);
+  void apply(std::uint32_t slot);
   void price_use(std::uint32_t resource);
-  void set_term(std::uint32_t share, const Flow& flow);
+  void set_term(std::uint32_t share, std::uint32_t slot);
+  void change(std::uint32_t resource) { changed_[resource / 64] |= std::uint64_t{1} << resource % 64; }
   void recheck();
-  void run_at(Flow& flow, double speed, Instant now);
+  void recheck(std::uint32_t resource);
+  void run_at(std::uint32_t slot, double speed, Instant now);
 
-  void gather();
-  void list_contended_of(std::uint32_t slot);
-  void fill(Instant now);
-  void open_filling();
+  void fill(Component& component, Instant now);
+  void open_filling(Component& component);
+  void open_resource(std::uint32_t resource);
   double pull_sum(std::uint32_t resource, std::span<const std::uint64_t> among) const;
-  bool has_open(std::uint32_t resource) const;
   Tightest tightest(double level);
-  void leave(const Flow& flow);
-  void leave_at_full_speed(const Flow& flow);
+  static void empty_places(std::size_t count, const Part* __restrict open, double* __restrict worn,
+                           double* __restrict last_sum, double* __restrict room);
+  static void full_levels(double level, std::size_t count, const Part* __restrict open,
+                          const double* __restrict worn, double* __restrict last_sum,
+                          double* __restrict room, double* __restrict full_at);
+  void sum_worn_afresh();
   bool stop_users(const Tightest& full, Instant now);
   void stop_capped(double level, Instant now);
-  void stop_all(Instant now);
+  void stop_rest(Instant now);
+  void run_touched(Instant now);
 
   void drain(Instant now);
   void set_paces(Instant now);
