@@ -1,5 +1,6 @@
-// The engine on a synthetic load, memory tracked: time of the loop and of its set-up, bytes of both, and
-// the calls of operator new between the loop's start and end. simulate() is set-up and loop.
+// The engine on a synthetic load, memory tracked: time of the loop and of its set-up, bytes of
+// both, and the calls of operator new between the loop's start and end. simulate() is set-up and
+// loop.
 #include <malloc.h>
 
 #include <cstddef>
@@ -37,7 +38,9 @@ void uncounted(void* p) {
 
 void* operator new(std::size_t size) { return counted(size); }
 void* operator new[](std::size_t size) { return counted(size); }
-void* operator new(std::size_t size, std::align_val_t a) { return counted(size, static_cast<std::size_t>(a)); }
+void* operator new(std::size_t size, std::align_val_t a) {
+  return counted(size, static_cast<std::size_t>(a));
+}
 void operator delete(void* p, std::align_val_t) noexcept { uncounted(p); }
 void operator delete(void* p, std::size_t, std::align_val_t) noexcept { uncounted(p); }
 void operator delete(void* p) noexcept { uncounted(p); }
@@ -62,8 +65,10 @@ int main(int argc, char** argv) {
     const Timeline timeline = run.take_timeline();
     const auto tasks = static_cast<double>(p.plan.size());
     fmt::print("{} setup_ns_per_task={:.1f} bytes_per_task={:.1f} allocations_in_loop={}\n",
-               bench::line_of({"engine", "release", p.plan.size(), seconds, to_seconds(timeline.makespan).value()}),
-               1e9 * (ready - start) / tasks, static_cast<double>(heap.peak - before.bytes) / tasks, calls);
+               bench::line_of({"engine", "release", p.plan.size(), seconds,
+                               to_seconds(timeline.makespan).value()}),
+               1e9 * (ready - start) / tasks, static_cast<double>(heap.peak - before.bytes) / tasks,
+               calls);
   } catch (const InputError& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 2;

@@ -70,8 +70,8 @@ class Builder {
   std::vector<std::pair<Id, Id>> edges_;
 };
 
-// Hosts: one per GPU, one CPU whose cores they share, one drive. Links: PCIe per GPU and direction, a
-// switch per direction, the drive's two directions. CPU, switch and drive grow with the GPUs.
+// Hosts: one per GPU, one CPU whose cores they share, one drive. Links: PCIe per GPU and direction,
+// a switch per direction, the drive's two directions. CPU, switch and drive grow with the GPUs.
 void training_node(Load& load, int gpus) {
   const double scale = gpus / 4.0;
   for (int g = 0; g < gpus; ++g) load.hosts.push_back({"gpu" + std::to_string(g)});
@@ -134,7 +134,8 @@ class TrainingSteps {
     const auto count = static_cast<std::size_t>(layers_);
     backward_.assign(count, none);
     for (std::size_t i = count; i-- > 0;) {
-      const Id r = builder_.add(Kind::flow, gpus_ + g, about(80e6), g * 9 + 3 + static_cast<Id>(i % 3));
+      const Id r =
+          builder_.add(Kind::flow, gpus_ + g, about(80e6), g * 9 + 3 + static_cast<Id>(i % 3));
       builder_.order(write_[i], r);
       builder_.order(i + 3 < count ? backward_[i + 3] : forward_.back(), r);
       backward_[i] = builder_.add(Kind::compute, g, about(40e6), g * 9);
@@ -194,7 +195,8 @@ Demand demand_of(const Load& load, std::size_t task) {
     return demand;
   }
   double slowest = std::numeric_limits<double>::infinity();
-  for (const Id l : load.routes[load.where[task]].links) slowest = std::min(slowest, load.link_rate[l]);
+  for (const Id l : load.routes[load.where[task]].links)
+    slowest = std::min(slowest, load.link_rate[l]);
   demand.alone = Seconds(demand.amount / slowest);
   for (const Id l : load.routes[load.where[task]].links) {
     demand.use(static_cast<ResourceId>(load.hosts.size() + l), slowest / load.link_rate[l]);
@@ -236,7 +238,8 @@ Load open_arrivals(double load, int links, int hosts, int flows) {
     if (tick != none) builder.order(tick, next);
     tick = next;
     const double bytes = random.bytes();
-    builder.order(tick, builder.add(Kind::flow, random.below(size_of(builder.load.routes)), bytes, 1));
+    builder.order(tick,
+                  builder.add(Kind::flow, random.below(size_of(builder.load.routes)), bytes, 1));
   }
   if (flows > 0) builder.load.stream_width[1] = std::numeric_limits<std::uint16_t>::max();
   return builder.finish();
@@ -247,7 +250,8 @@ PricedPlan priced_plan(const Load& load, Memory memory) {
   priced.resources.resize(load.hosts.size() + load.link_rate.size());
   PlanBuilder builder;
   std::vector<LaneId> lanes;
-  for (const std::uint16_t width : load.stream_width) lanes.push_back(builder.lane("stream", 0, width));
+  for (const std::uint16_t width : load.stream_width)
+    lanes.push_back(builder.lane("stream", 0, width));
   const PoolId pool = builder.pool("host", {Tier::host, 0}, Bytes(1e15));
   const OwnerId owner = builder.owner("flows");
   std::vector<std::vector<TaskId>> after(load.size());
@@ -264,7 +268,8 @@ PricedPlan priced_plan(const Load& load, Memory memory) {
     }
     // The work is only the demand's number: the engine never looks inside.
     const WorkId work = builder.work(Delay{Seconds(t + 1.0)});
-    builder.add({"task", lanes[load.stream[t]], 0, static_cast<std::int32_t>(t)}, work, after[t], effects);
+    builder.add({"task", lanes[load.stream[t]], 0, static_cast<std::int32_t>(t)}, work, after[t],
+                effects);
     priced.demands.push_back(demand_of(load, t));
     after[t] = {};
   }

@@ -13,8 +13,8 @@ double cpu_seconds() {
 }
 
 std::string line_of(const Result& r) {
-  return fmt::format("program={} mode={} tasks={} ns_per_task={:.1f} makespan={:.12g}", r.program, r.mode,
-                     r.tasks, 1e9 * r.seconds / static_cast<double>(r.tasks), r.makespan);
+  return fmt::format("program={} mode={} tasks={} ns_per_task={:.1f} makespan={:.12g}", r.program,
+                     r.mode, r.tasks, 1e9 * r.seconds / static_cast<double>(r.tasks), r.makespan);
 }
 
 std::vector<std::string> words_of(int argc, char** argv) {

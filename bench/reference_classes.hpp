@@ -9,7 +9,8 @@
 namespace tidegate::bench {
 
 struct Class {
-  double V = 0, tlast = 0, rate = 0;  // virtual service, when it was brought up to date, rate per flow
+  double V = 0, tlast = 0,
+         rate = 0;  // virtual service, when it was brought up to date, rate per flow
   Entry* heap = nullptr;
   uint32_t n = 0, comp = 0, bit = 0;  // flows in progress, component, index inside the component
   uint32_t slot = 0;                  // place in the list of active classes
@@ -23,7 +24,7 @@ struct Component {
   vector<uint32_t> flows;           // per link: flows in progress
   vector<uint64_t> mask, unfrozen;  // per link: active classes; all: active classes not yet frozen
   vector<uint64_t> active;
-  vector<uint32_t> cls;             // class index of each bit
+  vector<uint32_t> cls;  // class index of each bit
   bool dirty = false, cpu = false;
 };
 
@@ -61,7 +62,8 @@ struct Classes {
       for (uint32_t l : key[r]) uf[find(l)] = find(key[r][0]);
       byroute[r] = r;
     }
-    std::sort(byroute.begin(), byroute.end(), [&](uint32_t a, uint32_t b) { return key[a] < key[b]; });
+    std::sort(byroute.begin(), byroute.end(),
+              [&](uint32_t a, uint32_t b) { return key[a] < key[b]; });
     vector<uint32_t> comp_of(nl, UINT32_MAX), pos(nl);
     for (uint32_t l = 0; l < nl; l++) {
       uint32_t root = find(l);
@@ -112,8 +114,10 @@ struct Classes {
     task_class.resize(n);
     vector<uint32_t> count(cls.size(), 0);
     for (size_t i = 0; i < n; i++)
-      count[task_class[i] = w.kind[i] == Kind::compute ? host_class[w.where[i]] : route_class[w.where[i]]]++;
-    store.reset(new Entry[n]);  // heap of class c: as many entries as it has tasks, touched only as far as used
+      count[task_class[i] =
+                w.kind[i] == Kind::compute ? host_class[w.where[i]] : route_class[w.where[i]]]++;
+    store.reset(new Entry[n]);  // heap of class c: as many entries as it has tasks, touched only as
+                                // far as used
     Entry* at = store.get();
     for (size_t c = 0; c < cls.size(); c++) {
       cls[c].heap = at;
@@ -153,7 +157,8 @@ struct Classes {
       uint32_t wd = c.bit >> 6;
       k.active[wd] |= b;
       for (uint32_t j = 0; j < c.nl; j++) k.mask[size_t(c.link[j]) * k.words + wd] |= b;
-    } else if (c.tlast != t) advance(c, t);
+    } else if (c.tlast != t)
+      advance(c, t);
     heap_push(c.heap, c.n++, {c.V + w.amount[task], task});
     for (uint32_t j = 0; j < c.nl; j++) comp[c.comp].flows[c.link[j]]++;
     mark(ci);

@@ -9,8 +9,8 @@
 
 #include "bench/loads.hpp"
 
-/// What the reference loops share: how fast the loads can run on a bare exact max-min solver without
-/// latencies, lanes, weights, caps, memory or tokens.
+/// What the reference loops share: how fast the loads can run on a bare exact max-min solver
+/// without latencies, lanes, weights, caps, memory or tokens.
 ///   classes   flows with equal routes form one class with a service clock; only the component that
 ///             changed is filled again; clocks are brought up to date when a rate changes
 ///   dense     the same over dense arrays per component, with vector instructions

@@ -15,8 +15,9 @@ struct Dense {
     vector<double> V, rate, top, cap, rem, cnt;  // per slot, then per link
     vector<uint32_t> n, cls, slot;               // per slot: flows, class; per class: slot
     vector<Entry*> heap, store;                  // per slot; per class
-    vector<uint16_t> ind, row, flows, delta;     // 1 where the slot (class) crosses the link; flows per link
-    vector<uint64_t> mask, unfrozen;             // per link: slots crossing it; slots not yet frozen
+    vector<uint16_t> ind, row, flows,
+        delta;                        // 1 where the slot (class) crosses the link; flows per link
+    vector<uint64_t> mask, unfrozen;  // per link: slots crossing it; slots not yet frozen
     struct Links {
       uint32_t n, l[4];
     };
@@ -78,7 +79,8 @@ struct Dense {
       }
     }
     where.resize(w.size());
-    for (size_t i = 0; i < w.size(); i++) where[i] = {s.cls[s.task_class[i]].comp, s.cls[s.task_class[i]].bit};
+    for (size_t i = 0; i < w.size(); i++)
+      where[i] = {s.cls[s.task_class[i]].comp, s.cls[s.task_class[i]].bit};
     store = std::move(s.store);
     pending = std::move(s.pending);
     finish = std::move(s.finish);
@@ -90,7 +92,8 @@ struct Dense {
     __m256d dt = _mm256_set1_pd(t - c.tlast);
     c.tlast = t;
     for (uint32_t i = 0; i < c.na; i += 4)
-      _mm256_storeu_pd(&c.V[i], _mm256_fmadd_pd(_mm256_loadu_pd(&c.rate[i]), dt, _mm256_loadu_pd(&c.V[i])));
+      _mm256_storeu_pd(&c.V[i],
+                       _mm256_fmadd_pd(_mm256_loadu_pd(&c.rate[i]), dt, _mm256_loadu_pd(&c.V[i])));
   }
   void touch(uint32_t k) {
     Comp& c = comp[k];
@@ -100,8 +103,10 @@ struct Dense {
   static void set_bits(Comp& c, uint32_t cls, uint32_t s, bool on) {
     for (uint32_t j = 0; j < c.lk[cls].n; j++) {
       uint64_t& m = c.mask[size_t(c.lk[cls].l[j]) * c.W + (s >> 6)];
-      if (on) m |= 1ull << (s & 63);
-      else m &= ~(1ull << (s & 63));
+      if (on)
+        m |= 1ull << (s & 63);
+      else
+        m &= ~(1ull << (s & 63));
     }
   }
   static uint32_t take_slot(Comp& c, uint32_t cls) {
@@ -122,7 +127,8 @@ struct Dense {
     if (!c.cpu) set_bits(c, c.cls[s], s, false);
     if (z != s) {
       c.cls[s] = c.cls[z], c.slot[c.cls[z]] = s;
-      c.V[s] = c.V[z], c.rate[s] = c.rate[z], c.top[s] = c.top[z], c.n[s] = c.n[z], c.heap[s] = c.heap[z];
+      c.V[s] = c.V[z], c.rate[s] = c.rate[z], c.top[s] = c.top[z], c.n[s] = c.n[z],
+      c.heap[s] = c.heap[z];
       std::copy_n(&c.ind[size_t(z) * c.pl], c.pl, &c.ind[size_t(s) * c.pl]);
       set_bits(c, c.cls[z], z, false);
       set_bits(c, c.cls[z], s, true);
@@ -154,8 +160,10 @@ struct Dense {
       for (uint32_t e = w.first_successor[task]; e < w.first_successor[task + 1]; e++)
         if (!--pending[w.successors[e]]) ready.push_back(w.successors[e]);
     } while (c.n[b] && c.heap[b][0].end <= lim);
-    if (c.n[b]) c.top[b] = c.heap[b][0].end;
-    else drop_slot(c, b);
+    if (c.n[b])
+      c.top[b] = c.heap[b][0].end;
+    else
+      drop_slot(c, b);
   }
   void complete_comp(uint32_t k) {  // every flow of the component that ends now
     touch(k);
@@ -169,8 +177,9 @@ struct Dense {
       int m = _mm256_movemask_pd(_mm256_cmp_pd(_mm256_loadu_pd(&c.top[i]), lim, _CMP_LE_OQ));
       for (; m && nd < 64; m &= m - 1) due[nd++] = i + uint32_t(std::countr_zero(unsigned(m)));
     }
-    for (uint32_t d = nd; d--;) complete(c, due[d]);  // backwards: dropping a slot moves the last one there
-    if (!nd) {  // rounding left the earliest flow just short of its end
+    for (uint32_t d = nd; d--;)
+      complete(c, due[d]);  // backwards: dropping a slot moves the last one there
+    if (!nd) {              // rounding left the earliest flow just short of its end
       uint32_t b = 0;
       double best = INF;
       for (uint32_t i = 0; i < c.na; i++)
@@ -218,7 +227,8 @@ struct Dense {
           uint32_t i = uint32_t(std::countr_zero(m));
           c.rate[i] = share;
           const auto& lk = c.lk[c.cls[i]];
-          for (uint32_t j = 0; j < lk.n; j++) rem[lk.l[j]] -= share * c.n[i], cnt[lk.l[j]] -= c.n[i];
+          for (uint32_t j = 0; j < lk.n; j++)
+            rem[lk.l[j]] -= share * c.n[i], cnt[lk.l[j]] -= c.n[i];
         }
       } else if (c.pl == 16) {
         __m256i acc = _mm256_setzero_si256();
@@ -228,7 +238,11 @@ struct Dense {
           for (; m; m &= m - 1) {
             uint32_t i = x * 64 + uint32_t(std::countr_zero(m));
             c.rate[i] = share;
-            acc = _mm256_add_epi16(acc, _mm256_mullo_epi16(_mm256_set1_epi16(short(c.n[i])), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(&c.ind[size_t(i) * 16]))));
+            acc = _mm256_add_epi16(
+                acc,
+                _mm256_mullo_epi16(
+                    _mm256_set1_epi16(short(c.n[i])),
+                    _mm256_loadu_si256(reinterpret_cast<const __m256i*>(&c.ind[size_t(i) * 16]))));
           }
         }
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(delta), acc);
@@ -241,7 +255,8 @@ struct Dense {
             uint32_t i = x * 64 + uint32_t(std::countr_zero(m));
             c.rate[i] = share;
             const auto& lk = c.lk[c.cls[i]];
-            for (uint32_t j = 0; j < lk.n; j++) rem[lk.l[j]] -= share * c.n[i], cnt[lk.l[j]] -= c.n[i];
+            for (uint32_t j = 0; j < lk.n; j++)
+              rem[lk.l[j]] -= share * c.n[i], cnt[lk.l[j]] -= c.n[i];
           }
         }
       }
@@ -261,11 +276,15 @@ struct Dense {
       tmin[k] = t + (c.top[0] - c.V[0]) / c.rate[0];
       return;
     }
-    if (c.na <= 8) fill<true>(c);
-    else fill<false>(c);
+    if (c.na <= 8)
+      fill<true>(c);
+    else
+      fill<false>(c);
     __m256d m = _mm256_set1_pd(INF);
     for (uint32_t i = 0; i < c.na; i += 4)
-      m = _mm256_min_pd(m, _mm256_div_pd(_mm256_sub_pd(_mm256_loadu_pd(&c.top[i]), _mm256_loadu_pd(&c.V[i])), _mm256_loadu_pd(&c.rate[i])));
+      m = _mm256_min_pd(
+          m, _mm256_div_pd(_mm256_sub_pd(_mm256_loadu_pd(&c.top[i]), _mm256_loadu_pd(&c.V[i])),
+                           _mm256_loadu_pd(&c.rate[i])));
     __m128d h = _mm_min_pd(_mm256_castpd256_pd128(m), _mm256_extractf128_pd(m, 1));
     tmin[k] = t + std::max(0.0, std::min(_mm_cvtsd_f64(h), _mm_cvtsd_f64(_mm_unpackhi_pd(h, h))));
   }

@@ -17,7 +17,8 @@ void measure(const std::string& mode, const Load& load) {
   loop->run();
   const double seconds = cpu_seconds() - ready;
   const double setup = 1e9 * (ready - start) / static_cast<double>(load.size());
-  fmt::print("{} setup_ns_per_task={:.1f}\n", line_of({"reference", mode, load.size(), seconds, loop->t}), setup);
+  fmt::print("{} setup_ns_per_task={:.1f}\n",
+             line_of({"reference", mode, load.size(), seconds, loop->t}), setup);
 }
 
 }  // namespace

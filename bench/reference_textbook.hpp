@@ -31,7 +31,8 @@ struct Textbook {
     frozen.assign(act.size(), 0);
     size_t left = 0;
     for (auto& f : act) {
-      if (w.kind[f.task] == Kind::compute) cnt[L + w.where[f.task]]++;
+      if (w.kind[f.task] == Kind::compute)
+        cnt[L + w.where[f.task]]++;
       else {
         for (uint32_t l : w.routes[w.where[f.task]].links) cnt[l]++;
         left++;
@@ -83,7 +84,8 @@ struct Textbook {
             if (!--pending[w.successors[e]]) ready.push_back(w.successors[e]);
           f = act.back();
           act.pop_back();
-        } else i++;
+        } else
+          i++;
       }
     }
   }

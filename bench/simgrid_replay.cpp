@@ -27,7 +27,8 @@ class Simulation {
     for (const Route& r : load.routes) {
       std::vector<sg::LinkInRoute> route;
       for (const Id l : r.links) route.emplace_back(links[l]);
-      zone->add_route(hosts_[r.from]->get_netpoint(), hosts_[r.to]->get_netpoint(), nullptr, nullptr, route, false);
+      zone->add_route(hosts_[r.from]->get_netpoint(), hosts_[r.to]->get_netpoint(), nullptr,
+                      nullptr, route, false);
     }
     zone->seal();
   }
@@ -51,7 +52,9 @@ class Simulation {
 
   sg::ActivityPtr activity(Id task) const {
     if (load_.kind[task] == Kind::compute) {
-      return sg::Exec::init()->set_flops_amount(load_.amount[task])->set_host(hosts_[load_.where[task]]);
+      return sg::Exec::init()
+          ->set_flops_amount(load_.amount[task])
+          ->set_host(hosts_[load_.where[task]]);
     }
     const Route& r = load_.routes[load_.where[task]];
     return sg::Comm::sendto_init(hosts_[r.from], hosts_[r.to])
@@ -97,7 +100,8 @@ class Simulation {
     for (Id t = 0; t < load_.size(); ++t) order_[load_.stream[t]].push_back(t);
     for (Id s = 0; s < order_.size(); ++s) {
       gate_.push_back(sg::Semaphore::create(0));
-      if (!order_[s].empty()) sg::Actor::create("stream" + std::to_string(s), place_of(s), [this, s] { act(s); });
+      if (!order_[s].empty())
+        sg::Actor::create("stream" + std::to_string(s), place_of(s), [this, s] { act(s); });
     }
   }
   sg::Host* place_of(Id stream) const {
@@ -116,7 +120,8 @@ class Simulation {
         sg::this_actor::execute(load_.amount[task]);
       } else {
         const Route& r = load_.routes[load_.where[task]];
-        sg::Comm::sendto(hosts_[r.from], hosts_[r.to], static_cast<std::uint64_t>(load_.amount[task]));
+        sg::Comm::sendto(hosts_[r.from], hosts_[r.to],
+                         static_cast<std::uint64_t>(load_.amount[task]));
       }
       end_[task] = sg::Engine::get_clock();
       each_released(task, [this](Id next) {
@@ -132,9 +137,13 @@ class Simulation {
 }  // namespace
 
 Replay replay(const Load& load, Style style, Updates updates) {
-  std::vector<std::string> words = {"replay", "--log=root.thresh:error", "--cfg=network/model:CM02",
-                                    "--cfg=network/crosstraffic:0", "--cfg=network/bandwidth-factor:1",
-                                    "--cfg=network/latency-factor:1", "--cfg=network/weight-S:0"};
+  std::vector<std::string> words = {"replay",
+                                    "--log=root.thresh:error",
+                                    "--cfg=network/model:CM02",
+                                    "--cfg=network/crosstraffic:0",
+                                    "--cfg=network/bandwidth-factor:1",
+                                    "--cfg=network/latency-factor:1",
+                                    "--cfg=network/weight-S:0"};
   const std::string optim = updates == Updates::lazy ? "Lazy" : "Full";
   words.push_back("--cfg=network/optim:" + optim);
   words.push_back("--cfg=cpu/optim:" + optim);

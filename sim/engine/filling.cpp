@@ -14,7 +14,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 std::size_t whole_lanes(std::size_t count) { return (count + 3) / 4 * 4; }
 
-// The least of values[0, count), count a multiple of 4. Four lanes, because each waits for its last.
+// The least of values[0, count), count a multiple of 4. Four lanes, because each waits for its
+// last.
 double least(const double* values, std::size_t count) {
   std::array<double, 4> lanes = {infinity, infinity, infinity, infinity};
   for (std::size_t i = 0; i < count; i += 4) {
@@ -35,9 +36,9 @@ void Sharing::empty_places(std::size_t count, const Part* __restrict open, doubl
   }
 }
 
-// Takes the parts of those that stopped at `level` out of the room, and finds at which level each place
-// is full if all that are open there go on: -1 if its sum is worn. No branches and no aliases, so that
-// the compiler does several places at once.
+// Takes the parts of those that stopped at `level` out of the room, and finds at which level each
+// place is full if all that are open there go on: -1 if its sum is worn. No branches and no
+// aliases, so that the compiler does several places at once.
 void Sharing::full_levels(double level, std::size_t count, const Part* __restrict open,
                           const double* __restrict worn, double* __restrict last_sum,
                           double* __restrict room, double* __restrict full_at) {
@@ -79,8 +80,8 @@ inline void Sharing::open_resource(std::uint32_t resource) {
   place_[resource] = &fill_.open[k];
 }
 
-// Opens the users of resources that are contended or have just ceased to be. All users of a contended
-// resource are open then, so that its sums over users are those over open ones.
+// Opens the users of resources that are contended or have just ceased to be. All users of a
+// contended resource are open then, so that its sums over users are those over open ones.
 void Sharing::open_filling(Component& component) {
   for (std::size_t w = 0; w < words_used_; ++w) open_[w] = 0;
   fill_.count = 0;
@@ -98,7 +99,8 @@ void Sharing::open_filling(Component& component) {
   }
   const std::size_t lanes = whole_lanes(fill_.count);
   for (std::size_t k = fill_.count; k < lanes; ++k) fill_.open[k] = {};
-  empty_places(lanes, fill_.open.data(), fill_.worn.data(), fill_.last_sum.data(), fill_.room.data());
+  empty_places(lanes, fill_.open.data(), fill_.worn.data(), fill_.last_sum.data(),
+               fill_.room.data());
   lowest_cap_ = 1 / highest_pull_;
 }
 
@@ -114,8 +116,8 @@ double Sharing::pull_sum(std::uint32_t resource, std::span<const std::uint64_t> 
   return sum;
 }
 
-// The resource that is full at the lowest level if all its open users go on. Those that stopped since
-// the last call did so at `level`.
+// The resource that is full at the lowest level if all its open users go on. Those that stopped
+// since the last call did so at `level`.
 Sharing::Tightest Sharing::tightest(double level) {
   const std::size_t count = whole_lanes(fill_.count);
   full_levels(level, count, fill_.open.data(), fill_.worn.data(), fill_.last_sum.data(),
@@ -143,7 +145,8 @@ void Sharing::sum_worn_afresh() {
   }
 }
 
-// A speed that stays leaves the clock unread and the end where it was, if the marks are the same too.
+// A speed that stays leaves the clock unread and the end where it was, if the marks are the same
+// too.
 inline void Sharing::run_at(std::uint32_t slot, double speed, Instant now) {
   Slot& s = slots_[slot];
   if (speed == s.speed && !flows_[slot].is_touched) return;

@@ -10,11 +10,12 @@
 
 /// Demands reduced to what sharing needs.
 ///
-/// Let x in (0, 1] be a flow's speed relative to running alone, and λ its fair level, rate / weight.
-/// Then x = min(1, pull · λ) with pull = weight · alone / amount, and the flow takes fraction · x of
-/// each resource. Flows with the same pull and the same fractions always run at the same speed: they
-/// form one class, and the cost of sharing follows the number of classes, not of flows. Values that
-/// differ by less than 2^-40 count as the same, since amount / alone is seldom exact.
+/// Let x in (0, 1] be a flow's speed relative to running alone, and λ its fair level, rate /
+/// weight. Then x = min(1, pull · λ) with pull = weight · alone / amount, and the flow takes
+/// fraction · x of each resource. Flows with the same pull and the same fractions always run at the
+/// same speed: they form one class, and the cost of sharing follows the number of classes, not of
+/// flows. Values that differ by less than 2^-40 count as the same, since amount / alone is seldom
+/// exact.
 namespace tidegate {
 
 struct FlowShare {

@@ -10,11 +10,11 @@
 
 /// Tokens and locks, and who waits for them.
 ///
-/// A task takes everything that its effects ask for at once, or waits. It may take tokens unless too
-/// few are left or an earlier waiter finds too few of the same tokens; a lock when it is free or held
-/// by the task's rank. A task that waits for something else holds up nobody. Waiters are tried again
-/// in the order in which they began to wait, ties by task number; the caller does the trying: give
-/// back and take say which tasks are worth it.
+/// A task takes everything that its effects ask for at once, or waits. It may take tokens unless
+/// too few are left or an earlier waiter finds too few of the same tokens; a lock when it is free
+/// or held by the task's rank. A task that waits for something else holds up nobody. Waiters are
+/// tried again in the order in which they began to wait, ties by task number; the caller does the
+/// trying: give back and take say which tasks are worth it.
 ///
 /// A lane has at most one waiting task, so that queues are linked through the lanes: nothing is
 /// allocated after construction.
@@ -24,8 +24,8 @@ class Grants {
  public:
   explicit Grants(const Plan& plan);
 
-  /// Takes what `task` asks for, and leaves its queues. False when it has to wait: then it is in the
-  /// queues from `began` on.
+  /// Takes what `task` asks for, and leaves its queues. False when it has to wait: then it is in
+  /// the queues from `began` on.
   bool take(TaskId task, Instant began) { return needs_ == 0 || take_needs(task, began); }
   /// The end of a task: its releases, and its lock.
   void give_back(TaskId task) {

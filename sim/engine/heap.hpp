@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 
-/// A 4-ary min-heap over storage that the caller owns: no allocation, few levels, children adjacent.
-/// Entry needs operator<. `size` is the number of entries before the call.
+/// A 4-ary min-heap over storage that the caller owns: no allocation, few levels, children
+/// adjacent. Entry needs operator<. `size` is the number of entries before the call.
 namespace tidegate {
 
 template <class Entry>

@@ -6,8 +6,8 @@
 #include "sim/plan/plan.hpp"
 #include "sim/timeline/timeline.hpp"
 
-/// Bytes in each memory pool while a plan runs. Filling a pool beyond its capacity is recorded, never
-/// refused.
+/// Bytes in each memory pool while a plan runs. Filling a pool beyond its capacity is recorded,
+/// never refused.
 namespace tidegate {
 
 class Ledger {

@@ -22,7 +22,8 @@ void turn_round(const Plan& plan, Order& order) {
   for (std::uint32_t t = count; t-- > 0;) {
     const auto after = plan.after(static_cast<TaskId>(t));
     order.pending[t] = static_cast<std::uint32_t>(after.size());
-    for (const TaskId before : after) order.successor_list[--order.first_successor[index(before)]] = t;
+    for (const TaskId before : after)
+      order.successor_list[--order.first_successor[index(before)]] = t;
   }
 }
 

@@ -20,7 +20,8 @@ std::size_t most_running(const Plan& plan) {
 }
 
 // By class, the most flows at the same time: no lane contributes more than its width.
-std::vector<std::uint32_t> most_flows(const Plan& plan, const Order& order, const FlowTable& table) {
+std::vector<std::uint32_t> most_flows(const Plan& plan, const Order& order,
+                                      const FlowTable& table) {
   struct Count {
     std::uint32_t lane = std::numeric_limits<std::uint32_t>::max(), flows = 0;
   };

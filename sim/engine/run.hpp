@@ -16,8 +16,8 @@
 /// One run of a plan, in its two parts: setting up, which allocates everything, and the loop over
 /// events, which allocates nothing. simulate() does both; bench/ times them apart.
 ///
-/// At each instant: ends, then starts, in task order, again while tasks without duration end at once;
-/// then the flows get their new speeds.
+/// At each instant: ends, then starts, in task order, again while tasks without duration end at
+/// once; then the flows get their new speeds.
 namespace tidegate {
 
 class Run {
@@ -58,7 +58,9 @@ class Run {
   std::size_t ended_count_ = 0;
   Instant now_ = 0;
 
-  Order::Queue& queue_of(std::uint32_t task) { return order_.queues[index(plan_.tasks[task].lane)]; }
+  Order::Queue& queue_of(std::uint32_t task) {
+    return order_.queues[index(plan_.tasks[task].lane)];
+  }
   void offer(Order::Queue& queue);
   void offer_again();
   void pass_instant();

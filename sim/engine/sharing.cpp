@@ -52,7 +52,8 @@ Sharing::Sharing(std::span<const Resource> resources, const FlowTable& table,
   // A slot is given back at settle: those of an instant's ends are still taken at its starts.
   reserve_slots(std::min(classes_.size(), 2 * most_running));
   const std::size_t count = resources.size();
-  uses_.resize(2 * count), users_.resize(count * words_), pull_.resize(count), changed_.resize((count + 63) / 64);
+  uses_.resize(2 * count), users_.resize(count * words_), pull_.resize(count),
+      changed_.resize((count + 63) / 64);
   is_contended_.resize(count), is_plain_.resize(count);
   for (std::uint32_t r = 0; r < count; ++r) {
     const double full = resources[r].burst.value() * ticks_per_second;
@@ -71,7 +72,8 @@ Sharing::Sharing(std::span<const Resource> resources, const FlowTable& table,
 void Sharing::reserve_slots(std::size_t slots) {
   words_ = (slots + 63) / 64;
   const std::size_t groups = (slots + group - 1) / group;
-  slots_.resize(slots), flows_.resize(slots), due_.assign(group * groups, never), group_due_.resize(groups);
+  slots_.resize(slots), flows_.resize(slots), due_.assign(group * groups, never),
+      group_due_.resize(groups);
   touched_.reserve(slots), free_slots_.reserve(slots);
   open_.resize(words_), every_slot_.assign(words_, ~std::uint64_t{0});
 }
@@ -85,7 +87,8 @@ void Sharing::join_components() {
       parent[root_of(parent, terms_[i].resource)] = root_of(parent, terms_[i - 1].resource);
     }
   }
-  component_of_.resize(count), components_.resize(count), contended_.resize(count), dirty_.reserve(count);
+  component_of_.resize(count), components_.resize(count), contended_.resize(count),
+      dirty_.reserve(count);
   for (std::uint32_t r = 0; r < count; ++r) {
     component_of_[r] = root_of(parent, r);
     ++components_[component_of_[r]].count;
@@ -232,8 +235,7 @@ void Sharing::price_use(std::uint32_t resource) {
   Use &side_0 = uses_[2 * resource], &side_1 = uses_[2 * resource + 1];
   const bool is_mixed = side_0.flows > 0 && side_1.flows > 0;
   const double first = is_mixed ? r.mixed_cost[0] : 1;
-  const double second =
-      (is_mixed ? r.mixed_cost[1] : 1) * (is_tired(resource) ? r.tired_cost : 1);
+  const double second = (is_mixed ? r.mixed_cost[1] : 1) * (is_tired(resource) ? r.tired_cost : 1);
   if (first == side_0.cost && second == side_1.cost) return;
   side_0.cost = first;
   side_1.cost = second;

@@ -15,17 +15,20 @@
 ///
 /// For flow classes c with n_c flows, speeds solve
 ///
-///   x_c = min(1, pull_c · λ_c),  sum over c of n_c · fraction_cr · cost_r,side(c) · x_c <= 1 for each r
+///   x_c = min(1, pull_c · λ_c),  sum over c of n_c · fraction_cr · cost_r,side(c) · x_c <= 1 for
+///   each r
 ///
 /// with the levels λ lexicographically as high as possible from the lowest up. Progressive filling:
 /// raise one common λ; a class stops when it reaches speed 1 or when one of its resources is full.
 ///
 /// Three things keep an event cheap and change no result:
-///   - a class has one service clock (seconds at full speed that each of its flows has received), so a
+///   - a class has one service clock (seconds at full speed that each of its flows has received),
+///   so a
 ///     flow's end is a fixed mark on that clock and only the earliest mark of a class matters;
-///   - a resource whose users fit at full speed limits nobody. Only users of contended resources are
-///     filled again, and of those only the component in which something changed. (Two resources are in
-///     one component when a class uses both, or a chain of classes joins them.)
+///   - a resource whose users fit at full speed limits nobody. Only users of contended resources
+///   are
+///     filled again, and of those only the component in which something changed. (Two resources are
+///     in one component when a class uses both, or a chain of classes joins them.)
 ///   - a class whose number of flows is the same after an instant as before has changed nothing.
 ///
 /// A class with flows has a slot. What an event reads and writes lies by slot, so that loops over
@@ -37,8 +40,8 @@ namespace tidegate {
 
 constexpr Instant never = std::numeric_limits<Instant>::max();
 
-/// Whole ticks until `left` ticks of service are received at `speed`. Without branches: it is asked of
-/// every class whose speed may change.
+/// Whole ticks until `left` ticks of service are received at `speed`. Without branches: it is asked
+/// of every class whose speed may change.
 inline Instant ticks_until(double left, double speed) {
   constexpr double rounding = 1.0 / 64;
   constexpr double longest = 4e18;
@@ -52,13 +55,15 @@ inline Instant ticks_until(double left, double speed) {
 template <class Visit>
 void each_bit(std::uint64_t bits, std::size_t word, Visit&& visit) {
   for (; bits != 0; bits &= bits - 1) {
-    visit(static_cast<std::uint32_t>(64 * word) + static_cast<std::uint32_t>(std::countr_zero(bits)));
+    visit(static_cast<std::uint32_t>(64 * word) +
+          static_cast<std::uint32_t>(std::countr_zero(bits)));
   }
 }
 
 class Sharing {
  public:
-  /// most_flows: by class, the most flows at the same time; most_running: the same over all classes.
+  /// most_flows: by class, the most flows at the same time; most_running: the same over all
+  /// classes.
   Sharing(std::span<const Resource> resources, const FlowTable& table,
           std::span<const std::uint32_t> most_flows, std::size_t most_running);
 
@@ -92,7 +97,7 @@ class Sharing {
   struct Part {  ///< a sum of terms, and their number
     double sum = 0, terms = 0;
   };
-  struct Term {  ///< of one class on one resource
+  struct Term {       ///< of one class on one resource
     Part part{0, 1};  ///< flows · pull · fraction · cost, at the last settle, and one
     std::uint32_t resource = 0;
   };
@@ -110,8 +115,8 @@ class Sharing {
     std::uint32_t count = 0, settled = 0;  ///< flows now and at the last settle
     bool is_touched = false;
   };
-  /// Sum of the terms on a resource. Kept up by differences, and summed afresh before their rounding
-  /// can matter.
+  /// Sum of the terms on a resource. Kept up by differences, and summed afresh before their
+  /// rounding can matter.
   struct Pull {
     Part part;
     double highest = 0;  ///< sum since it was summed afresh
@@ -123,8 +128,8 @@ class Sharing {
     std::uint32_t flows = 0;
   };
   static constexpr std::uint32_t oldest_pull = 256;
-  /// Contended resources of one component while the level rises, in adjacent places. The last place is
-  /// for those that are not contended.
+  /// Contended resources of one component while the level rises, in adjacent places. The last place
+  /// is for those that are not contended.
   struct Fill {
     std::vector<double> room;      ///< what is left when those that stopped have taken their parts
     std::vector<Part> open;        ///< of the terms of those that have not stopped
@@ -135,7 +140,8 @@ class Sharing {
     std::size_t count = 0;
   };
   struct Component {
-    std::uint32_t first = 0, count = 0;  ///< its contended resources: contended_[first, first + count)
+    std::uint32_t first = 0,
+                  count = 0;  ///< its contended resources: contended_[first, first + count)
     bool is_dirty = false;
   };
   /// Takes a class that stops out of those that go on; tightest() takes its part out of the room.
@@ -194,9 +200,7 @@ class Sharing {
   double highest_pull_ = 0;  // of all classes
   double lowest_cap_ = 0;    // at most the lowest cap of an open class
 
-  std::span<const Term> terms(const Slot& slot) const {
-    return {slot.first_term, slot.last_term};
-  }
+  std::span<const Term> terms(const Slot& slot) const { return {slot.first_term, slot.last_term}; }
   void reserve_slots(std::size_t slots);
   void join_components();
   std::uint32_t take_slot(std::uint32_t flow_class);
@@ -207,7 +211,9 @@ class Sharing {
   void apply(std::uint32_t slot);
   void price_use(std::uint32_t resource);
   void set_term(std::uint32_t share, std::uint32_t slot);
-  void change(std::uint32_t resource) { changed_[resource / 64] |= std::uint64_t{1} << resource % 64; }
+  void change(std::uint32_t resource) {
+    changed_[resource / 64] |= std::uint64_t{1} << resource % 64;
+  }
   void recheck();
   void recheck(std::uint32_t resource);
   void run_at(std::uint32_t slot, double speed, Instant now);

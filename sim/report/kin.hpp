@@ -22,9 +22,9 @@ struct Range {
 struct Kin {
   std::string name;  ///< "gpu* (8)", or the resource's own name
   Range busy_fraction, work_fraction;
-  Seconds exposed;            ///< sum
-  Bytes bytes;                ///< sum
-  bool only_carries = false;  ///< of all of them
+  Seconds exposed;                   ///< sum
+  Bytes bytes;                       ///< sum
+  bool only_carries = false;         ///< of all of them
   std::vector<std::size_t> members;  ///< indices into the report's resources
 };
 

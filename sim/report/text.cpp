@@ -225,9 +225,8 @@ std::string to_text(const Report& report, std::size_t width) {
   return join(
       {title_text(facts, width), verdict_text(report, width), phases_text(report, width),
        memory_text(report), resources_text(report), elasticities_text(report),
-       critical_text(report), storage_text(report),
-       links_text(report), workload_text(facts, width), list_text("Notes", facts.notes, width),
-       assumptions_text(report, width), next_text(facts)},
+       critical_text(report), storage_text(report), links_text(report), workload_text(facts, width),
+       list_text("Notes", facts.notes, width), assumptions_text(report, width), next_text(facts)},
       "\n");
 }
 

@@ -5,8 +5,8 @@
 
 namespace tidegate {
 
-/// Fills report.elasticities: by how many percent an iteration shortens when a kind of resource becomes
-/// 1 % faster, from one more simulation of the same plan for each.
+/// Fills report.elasticities: by how many percent an iteration shortens when a kind of resource
+/// becomes 1 % faster, from one more simulation of the same plan for each.
 ///
 ///   elasticity = (t / t' - 1) / 1 %,   t' the iteration time with the resource's capacity · 1.01
 ///

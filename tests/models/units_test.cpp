@@ -44,8 +44,8 @@ TEST_CASE("a missing or foreign unit is refused with the accepted units", "[unit
   double base = 0;
   std::string problem;
   CHECK_FALSE(parse_quantity(text, dimension, base, problem));
-  CHECK_THAT(problem, Catch::Matchers::Contains(part));
-  CHECK_THAT(problem, Catch::Matchers::Contains(describe(dimension).units));
+  CHECK_THAT(problem, Containing(part));
+  CHECK_THAT(problem, Containing(describe(dimension).units));
 }
 
 TEST_CASE("quantities print with four digits and the customary prefix", "[units]") {

@@ -3,7 +3,6 @@
 #include "tests/catch.hpp"
 
 using namespace tidegate;
-using Catch::Matchers::Contains;
 
 namespace {
 
@@ -28,7 +27,7 @@ std::string message(const std::string& text, Read read) {
 TEST_CASE("an unknown key is reported with its place and the nearest known key", "[yaml]") {
   const std::string said =
       message("layers: 4\nhiden: 8\n", [](yaml::Map& m) { m.count("layers"), m.has("hidden"); });
-  CHECK_THAT(said, Contains("in.yaml:2:1: hiden: unknown key; did you mean 'hidden'?"));
+  CHECK_THAT(said, Containing("in.yaml:2:1: hiden: unknown key; did you mean 'hidden'?"));
 }
 
 TEST_CASE("all problems of a file are reported at once, in order", "[yaml]") {
@@ -55,19 +54,19 @@ TEST_CASE("a missing key is said once and its readings add nothing", "[yaml]") {
 
 TEST_CASE("values of the wrong kind say what is expected", "[yaml]") {
   CHECK_THAT(message("a: [1]\n", [](yaml::Map& m) { m.count("a"); }),
-             Contains("a: is a list; a whole number is expected"));
-  CHECK_THAT(message("a: 1\n", [](yaml::Map& m) { m.at("a").map(); }), Contains("a map of keys"));
-  CHECK_THAT(message("a: 1.5\n", [](yaml::Map& m) { m.count("a"); }), Contains("whole number"));
+             Containing("a: is a list; a whole number is expected"));
+  CHECK_THAT(message("a: 1\n", [](yaml::Map& m) { m.at("a").map(); }), Containing("a map of keys"));
+  CHECK_THAT(message("a: 1.5\n", [](yaml::Map& m) { m.count("a"); }), Containing("whole number"));
   CHECK_THAT(message("a: 1.5\n", [](yaml::Map& m) { m.fraction_or("a", 0); }),
-             Contains("between 0 and 1"));
+             Containing("between 0 and 1"));
   CHECK_THAT(message("a: maybe\n", [](yaml::Map& m) { m.flag_or("a", false); }),
-             Contains("write true or false"));
+             Containing("write true or false"));
   CHECK_THAT(message("a: nvmee\n",
                      [](yaml::Map& m) {
                        constexpr std::string_view devices[] = {"cpu", "nvme"};
                        m.choice_or("a", devices, 0);
                      }),
-             Contains("one of: cpu, nvme (did you mean 'nvme'?)"));
+             Containing("one of: cpu, nvme (did you mean 'nvme'?)"));
 }
 
 TEST_CASE("a count may be written 1e8 as DeepSpeed users do", "[yaml]") {
@@ -77,13 +76,13 @@ TEST_CASE("a count may be written 1e8 as DeepSpeed users do", "[yaml]") {
 }
 
 TEST_CASE("text that is not YAML, repeats a key or is binary is one located error", "[yaml]") {
-  CHECK_THROWS_WITH(yaml::load_text("a: [1, 2\nb: 3", "x.yaml"), Contains("x.yaml:"));
+  CHECK_THROWS_WITH(yaml::load_text("a: [1, 2\nb: 3", "x.yaml"), Containing("x.yaml:"));
   CHECK_THROWS_WITH(yaml::load_text("a: 1\na: 2\n", "x.yaml"),
-                    Contains("x.yaml:2:1: a: this key appears twice"));
-  CHECK_THROWS_WITH(yaml::load_text(std::string("a\0b", 3), "x.yaml"), Contains("binary"));
-  CHECK_THROWS_WITH(yaml::load_file("/tmp"), Contains("/tmp: is a directory"));
+                    Containing("x.yaml:2:1: a: this key appears twice"));
+  CHECK_THROWS_WITH(yaml::load_text(std::string("a\0b", 3), "x.yaml"), Containing("binary"));
+  CHECK_THROWS_WITH(yaml::load_file("/tmp"), Containing("/tmp: is a directory"));
   CHECK_THROWS_WITH(yaml::load_file("/nonexistent.yaml"),
-                    Contains("/nonexistent.yaml: cannot be opened"));
+                    Containing("/nonexistent.yaml: cannot be opened"));
 }
 
 TEST_CASE("an override replaces, adds and names itself in errors", "[yaml]") {
@@ -94,6 +93,6 @@ TEST_CASE("an override replaces, adds and names itself in errors", "[yaml]") {
   CHECK(root.find("p")->find("new")->find("deep")->text == "80 GiB");
   CHECK(root.find("p")->find("x")->text == "3");
   CHECK_THROWS_WITH(yaml::set(root, "p.list[5].r", "7", {"--set", 0, 0}),
-                    Contains("beyond the list of 2"));
-  CHECK_THROWS_WITH(yaml::set(root, "p.x.y", "7", {"--set", 0, 0}), Contains("not a map"));
+                    Containing("beyond the list of 2"));
+  CHECK_THROWS_WITH(yaml::set(root, "p.x.y", "7", {"--set", 0, 0}), Containing("not a map"));
 }

@@ -8,7 +8,6 @@
 #include "tests/subprocess.hpp"
 
 using namespace tidegate;
-using Catch::Matchers::Contains;
 using test::TemporaryFolder;
 
 namespace {
@@ -66,42 +65,43 @@ TEST_CASE("a wrong file of cases is a located error that says what would be righ
   const std::string measured = "        measured: {iteration: 1 s}\n";
   CHECK_THAT(
       said(cases(good_run + "        nots: x\n")),
-      Contains("cases.yaml:9:9: cases[0].variants[0].nots: unknown key; did you mean 'note'?"));
+      Containing("cases.yaml:9:9: cases[0].variants[0].nots: unknown key; did you mean 'note'?"));
   CHECK_THAT(said(cases("        scenario: s.yaml\n        measured: {iteratoin: 1 s}\n")),
-             Contains("did you mean 'iteration'?"));
+             Containing("did you mean 'iteration'?"));
   CHECK_THAT(said(cases("        scenario: s.yaml\n        measured: {iteration: 1}\n")),
-             Contains("cases.yaml:8:31: ") && Contains("has no unit"));
+             Containing("cases.yaml:8:31: ") && Containing("has no unit"));
   CHECK_THAT(said(cases("        scenario: s.yaml\n        measured: {speedup: 0}\n")),
-             Contains("relative to what was measured"));
+             Containing("relative to what was measured"));
   CHECK_THAT(said(cases("        scenario: s.yaml\n        measured: {}\n")),
-             Contains("says nothing"));
+             Containing("says nothing"));
   CHECK_THAT(said(cases("        scenario: none.yaml\n" + measured)),
-             Contains("cases.yaml:7:19: ") && Contains("there is no file"));
+             Containing("cases.yaml:7:19: ") && Containing("there is no file"));
   CHECK_THAT(said(cases("        scenario: s.yaml\n        calibrates: [updat]\n" + measured)),
-             Contains("did you mean 'update'?"));
+             Containing("did you mean 'update'?"));
   CHECK_THAT(said(cases(good_run + "      - variant: base\n" + good_run)),
-             Contains("second 'base'"));
-  CHECK_THAT(said("title: T\nsource: S\ncases: []\n"), Contains("cases.yaml:3:8: cases: is empty"));
+             Containing("second 'base'"));
+  CHECK_THAT(said("title: T\nsource: S\ncases: []\n"),
+             Containing("cases.yaml:3:8: cases: is empty"));
   CHECK_THAT(said("title: T\ncases: 3\n"),
-             Contains("source: is missing") && Contains("a list is expected"));
-  CHECK_THAT(said("cases: [\n"), Contains("is not YAML"));
+             Containing("source: is missing") && Containing("a list is expected"));
+  CHECK_THAT(said("cases: [\n"), Containing("is not YAML"));
 }
 
 TEST_CASE("a fault of a run's scenario names the run that asked for it", "[published]") {
   const Files files;
   const std::string said =
       files.error_of(cases("        set: {policy.optimiser: resident}\n" + good_run));
-  CHECK_THAT(said, Contains("did you mean 'optimizer'?") &&
-                       Contains("cases.yaml:6:9: asked for by this run, base of case A"));
+  CHECK_THAT(said, Containing("did you mean 'optimizer'?") &&
+                       Containing("cases.yaml:6:9: asked for by this run, base of case A"));
 }
 
 TEST_CASE("a parameter count that the shapes do not give is refused", "[published]") {
   const Files files;
   CHECK_THAT(files.error_of(cases(good_run, "    parameters: 7\n")),
-             Contains("cases.yaml:5:17: parameters: is 7, but the shapes of case A give"));
+             Containing("cases.yaml:5:17: parameters: is 7, but the shapes of case A give"));
 }
 
 TEST_CASE("a case that is not there lists those that are", "[published]") {
   CHECK_THROWS_WITH(run_published({.file = "", .only = "71B"}),
-                    Contains("there are: 40B, 52B, 70B"));
+                    Containing("there are: 40B, 52B, 70B"));
 }

@@ -168,8 +168,7 @@ TEST_CASE("a deadlock names the stuck tasks and what they wait for", "[simulate]
     const TokenId slots = toy.builder.tokens("slots", 1);
     toy.add(toy.lane(), wait(1), {}, {acquire(slots)});
     toy.add(toy.lane(), wait(1), {}, {acquire(slots)});
-    CHECK_THAT(failure(toy),
-               Catch::Matchers::Contains("'task 1' waits for 1 of tokens slots, 0 left"));
+    CHECK_THAT(failure(toy), Containing("'task 1' waits for 1 of tokens slots, 0 left"));
   }
   SECTION("two lanes that wait for each other") {
     const LaneId left = toy.lane(), right = toy.lane();
@@ -181,12 +180,12 @@ TEST_CASE("a deadlock names the stuck tasks and what they wait for", "[simulate]
                        TaskId{1}};  // task 0 comes after task 2 of its own lane
     plan.tasks[1].first_after = 1, plan.tasks[2].first_after = 2;
     CHECK_THROWS_WITH(simulate(plan, toy.demands, toy.resources),
-                      Catch::Matchers::Contains("'task 0' waits for the end of 'task 2'"));
+                      Containing("'task 0' waits for the end of 'task 2'"));
   }
 }
 
 TEST_CASE("a demand must name resources that exist", "[simulate]") {
   Toy toy;
   toy.add(toy.lane(), flow(1, {{ResourceId{3}, 1}}));
-  CHECK_THAT(failure(toy), Catch::Matchers::Contains("existing resource"));
+  CHECK_THAT(failure(toy), Containing("existing resource"));
 }

@@ -61,8 +61,7 @@ TEST_CASE("a cycle is named, lanes included", "[check]") {
   plan.tasks[1].first_after = 1, plan.tasks[2].first_after = 2, plan.tasks[3].first_after = 2;
   const Faults seen = faults(plan);
   REQUIRE(seen.size() == 1);
-  CHECK_THAT(seen[0],
-             Catch::Matchers::Contains("waits for") && Catch::Matchers::Contains("order of lanes"));
+  CHECK_THAT(seen[0], Containing("waits for") && Containing("order of lanes"));
 }
 
 TEST_CASE("a buffer that is allocated twice, or never, is named", "[check]") {

@@ -73,9 +73,8 @@ TEST_CASE("a plan's text reads back to the same plan", "[dump]") {
 
 TEST_CASE("a task line says what the task is, and who it is in a comment", "[dump]") {
   CHECK_THAT(dump(example()),
-             Catch::Matchers::Contains(
-                 "task 2 name 2 item -1 work 2 lane 1 rank 0 iteration 1 phase update "
-                 "after 0 1 does allocate:1 free:0 free:1 release:0*2 # done\n"));
+             Containing("task 2 name 2 item -1 work 2 lane 1 rank 0 iteration 1 phase update "
+                        "after 0 1 does allocate:1 free:0 free:1 release:0*2 # done\n"));
 }
 
 TEST_CASE("a faulty plan text is refused with its place", "[dump]") {
@@ -104,7 +103,7 @@ TEST_CASE("a faulty plan text is refused with its place", "[dump]") {
       {small + "mark 0 iteration 0 rank 0 phase other\n", "there is no task 0"},
   }));
   INFO(text);
-  CHECK_THAT(problem_of(text), Catch::Matchers::Contains(expected));
+  CHECK_THAT(problem_of(text), Containing(expected));
 }
 
 TEST_CASE("comments and empty lines in a plan text mean nothing", "[dump]") {

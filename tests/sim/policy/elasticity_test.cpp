@@ -24,10 +24,11 @@ double with_faster_drive(const std::string& file) {
   Scenario slow = load_scenario(scenarios + file);
   const StoragePath& d = slow.machine.paths()[0];
   const auto rate = [](BytesPerSecond r) { return std::to_string(1.01 * r.value()) + " B/s"; };
-  Scenario fast = load_scenario(scenarios + file, {{"machine.paths.nvme.read", rate(d.read)},
-                                                   {"machine.paths.nvme.write", rate(d.write)},
-                                                   {"machine.paths.nvme.read_mixed", rate(d.read_mixed)},
-                                                   {"machine.paths.nvme.write_mixed", rate(d.write_mixed)}});
+  Scenario fast =
+      load_scenario(scenarios + file, {{"machine.paths.nvme.read", rate(d.read)},
+                                       {"machine.paths.nvme.write", rate(d.write)},
+                                       {"machine.paths.nvme.read_mixed", rate(d.read_mixed)},
+                                       {"machine.paths.nvme.write_mixed", rate(d.write_mixed)}});
   return (predict(slow).report.iteration_time / predict(fast).report.iteration_time - 1) / 0.01;
 }
 
@@ -40,7 +41,8 @@ TEST_CASE("a run that one drive binds shortens by almost the drive's percent", "
   CHECK(e <= 1.0);
 }
 
-TEST_CASE("the elasticity of a drive is what a profile with faster rates predicts", "[elasticity]") {
+TEST_CASE("the elasticity of a drive is what a profile with faster rates predicts",
+          "[elasticity]") {
   for (const char* file : {"zero_infinity_70b.yaml", "mlp_offload_70b.yaml"}) {
     INFO(file);
     CHECK(elasticity_of(file, "nvme") == Approx(with_faster_drive(file)).margin(0.03));

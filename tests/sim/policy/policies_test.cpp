@@ -9,7 +9,6 @@
 #include "tests/catch.hpp"
 
 using namespace tidegate;
-using Catch::Matchers::Contains;
 
 namespace {
 
@@ -270,27 +269,28 @@ TEST_CASE("a wrong scenario is a located error that says what would be right", "
   const auto set = [&](const char* key, const char* value) {
     return error_of(file, {{key, value}});
   };
-  CHECK_THAT(set("policy.optimizer.name", "mlp_ofload"), Contains("did you mean 'mlp_offload'?"));
+  CHECK_THAT(set("policy.optimizer.name", "mlp_ofload"), Containing("did you mean 'mlp_offload'?"));
   CHECK_THAT(set("policy.optimizer.buffers", "3"),
-             Contains("policy.optimizer.buffers: unknown key"));
-  CHECK_THAT(set("policy.zero.stage", "4"), Contains("between 0 and 3"));
-  CHECK_THAT(set("policy.zero.stage", "2"), Contains("mlp_offload needs zero.stage 3"));
-  CHECK_THAT(set("policy.optimizer.paths", "[nvme, tape]"), Contains("'tape'"));
-  CHECK_THAT(set("policy.optimizer.paths", "[nvme, nvme]"), Contains("listed twice"));
-  CHECK_THAT(set("policy.optimizer.paths", "[]"), Contains("names no path"));
-  CHECK_THAT(set("policy.optimizer.assignment", "{shares: [1]}"), Contains("2 numbers"));
-  CHECK_THAT(set("policy.optimizer.aio.block_size", "2"), Contains("has no unit"));
-  CHECK_THAT(set("policy.optimizer", "{name: twin_flow, ratio: 1.5}"), Contains("between 0 and 1"));
-  CHECK_THAT(set("policy.optimizer", "{name: twin_flow}"), Contains("ratio: is missing"));
-  CHECK_THAT(set("workload.network.layers", "0"), Contains("layers"));
-  CHECK_THAT(set("ranks", "9"), Contains("has 4 GPUs"));
-  CHECK_THAT(set("hardware", "h100_4gpu"), Contains("there is no profile 'h100_4gpu'"));
-  CHECK_THAT(set("iterations", "0"), Contains("at least 1"));
-  CHECK_THAT(set("workload.tensor_parallel", "2"), Contains("data-parallel"));
-  CHECK_THAT(set("nonsense", "1"), Contains("nonsense: unknown key"));
+             Containing("policy.optimizer.buffers: unknown key"));
+  CHECK_THAT(set("policy.zero.stage", "4"), Containing("between 0 and 3"));
+  CHECK_THAT(set("policy.zero.stage", "2"), Containing("mlp_offload needs zero.stage 3"));
+  CHECK_THAT(set("policy.optimizer.paths", "[nvme, tape]"), Containing("'tape'"));
+  CHECK_THAT(set("policy.optimizer.paths", "[nvme, nvme]"), Containing("listed twice"));
+  CHECK_THAT(set("policy.optimizer.paths", "[]"), Containing("names no path"));
+  CHECK_THAT(set("policy.optimizer.assignment", "{shares: [1]}"), Containing("2 numbers"));
+  CHECK_THAT(set("policy.optimizer.aio.block_size", "2"), Containing("has no unit"));
+  CHECK_THAT(set("policy.optimizer", "{name: twin_flow, ratio: 1.5}"),
+             Containing("between 0 and 1"));
+  CHECK_THAT(set("policy.optimizer", "{name: twin_flow}"), Containing("ratio: is missing"));
+  CHECK_THAT(set("workload.network.layers", "0"), Containing("layers"));
+  CHECK_THAT(set("ranks", "9"), Containing("has 4 GPUs"));
+  CHECK_THAT(set("hardware", "h100_4gpu"), Containing("there is no profile 'h100_4gpu'"));
+  CHECK_THAT(set("iterations", "0"), Containing("at least 1"));
+  CHECK_THAT(set("workload.tensor_parallel", "2"), Containing("data-parallel"));
+  CHECK_THAT(set("nonsense", "1"), Containing("nonsense: unknown key"));
 }
 
 TEST_CASE("a policy that needs a path is refused on a machine without one", "[policy][input]") {
   const std::string said = error_of("zero_infinity_70b.yaml", {{"machine.paths", "{}"}});
-  CHECK_THAT(said, Contains("needs a storage path"));
+  CHECK_THAT(said, Containing("needs a storage path"));
 }

@@ -44,7 +44,9 @@ Report full_report() {
   run.facts.storage = {{"nvme0", Bytes(1e15), 1}};
   run.facts.assumptions = {"assumed"};
   run.facts.notes = {"noted"};
-  return run.report();
+  Report report = run.report();
+  report.elasticities = {{"drive", 0.5}};
+  return report;
 }
 
 }  // namespace
