@@ -1,12 +1,18 @@
-# SimGrid cross-checks the engine and anchors its speed; the product never links it.
-find_path(SIMGRID_INCLUDE simgrid/s4u.hpp)
+# SimGrid cross-checks the engine and anchors its speed; the product never links it. The replay is
+# written for version 3 (Debian 12); version 4 (Debian 13) renamed what it needs.
+find_path(SIMGRID_INCLUDE simgrid/version.h)
 find_library(SIMGRID_LIBRARY simgrid)
+set(SIMGRID_MAJOR 0)
 if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY)
+  file(STRINGS ${SIMGRID_INCLUDE}/simgrid/version.h SIMGRID_MAJOR REGEX "define SIMGRID_VERSION_MAJOR")
+  string(REGEX REPLACE "[^0-9]" "" SIMGRID_MAJOR "${SIMGRID_MAJOR}")
+endif()
+if(SIMGRID_MAJOR EQUAL 3)
   if(NOT TARGET simgrid::simgrid)
     add_library(simgrid::simgrid INTERFACE IMPORTED)
     target_include_directories(simgrid::simgrid SYSTEM INTERFACE ${SIMGRID_INCLUDE})
     target_link_libraries(simgrid::simgrid INTERFACE ${SIMGRID_LIBRARY})
   endif()
 else()
-  message(STATUS "SimGrid not found: no cross-check of the engine, no SimGrid rows in bench")
+  message(STATUS "SimGrid 3 not found: no cross-check of the engine, no SimGrid rows in bench")
 endif()
