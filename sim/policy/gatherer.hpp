@@ -35,7 +35,7 @@ struct SubModule {
 /// DeepSpeed records the order of uses in the first micro-step, in which nothing is gathered ahead:
 /// a sub-module is requested when the one before it has computed. From then on entering a
 /// sub-module also requests the next ones, until they hold prefetch_bucket elements, as soon as the
-/// entered one begins to compute; but never more than max_live elements are gathered. A sub-module
+/// entered one begins to compute; but none while max_live elements wait for their use. A sub-module
 /// that is used again within max_reuse_distance elements stays gathered.
 class Gatherer {
  public:
