@@ -121,7 +121,7 @@ std::vector<std::string> next_commands(const SimulateFlags& flags, const Scenari
 int simulate_command(const SimulateFlags& flags) {
   Scenario scenario = load_scenario(find_scenario(flags.scenario), overrides_of(flags));
   Prediction p = predict(scenario);
-  add_elasticities(p, scenario.machine);
+  add_elasticities(p);
   if (!flags.plan.empty()) {
     write_atomically(flags.plan, [&](std::ostream& out) { out << dump(p.plan); });
   }

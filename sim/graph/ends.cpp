@@ -4,7 +4,7 @@
 
 namespace tidegate {
 
-Bytes stream_bytes(const Rank& rank, const Stream& stream) {
+Bytes stream_bytes(const RankShape& rank, const Stream& stream) {
   return Bytes(rank.element * static_cast<double>(stream.rows * rank.network.hidden));
 }
 
@@ -15,7 +15,7 @@ namespace {
 // assumed).
 void add_table(LayerBuilder& layer, Operator& op, const std::string& name, std::int64_t vectors,
                const Stream& stream) {
-  const Rank& rank = layer.rank();
+  const RankShape& rank = layer.rank();
   const std::int64_t h = rank.network.hidden, elements = stream.tokens * h;
   op.forward.push_back(elementwise(2 * rank.element, elements));
   op.backward.push_back(elementwise(rank.element, vectors * h));
@@ -35,7 +35,7 @@ void add_position_tables(LayerBuilder& layer, Operator& op, const Stream& stream
 }
 
 void add_embedding_tail(LayerBuilder& layer, const Stream& stream) {
-  const Rank& rank = layer.rank();
+  const RankShape& rank = layer.rank();
   const Network& n = rank.network;
   const std::int64_t elements = stream.rows * n.hidden;
   if (n.has_embedding_norm) {
@@ -46,20 +46,20 @@ void add_embedding_tail(LayerBuilder& layer, const Stream& stream) {
     Operator& dropout = layer.add("dropout");
     dropout.forward.push_back(elementwise(2 * rank.element + 1, elements));
     dropout.backward.push_back(elementwise(2 * rank.element + 1, elements));
-    layer.save(dropout, "dropout_mask", static_cast<double>(elements));
+    layer.save_as(1, dropout, "dropout_mask", static_cast<double>(elements));
   }
 }
 
 }  // namespace
 
-Layer make_embedding(const Rank& rank, const std::string& name, const Stream& stream, bool owns) {
+Layer make_embedding(const RankShape& rank, const std::string& name, const Stream& stream, bool owns) {
   LayerBuilder layer(name, LayerKind::embedding, rank);
   const Network& n = rank.network;
   Operator& op = layer.add("tokens");
   add_table(layer, op, "tokens", rank.vocabulary, stream);
   if (!owns) op.parameters.clear();
   const double identifiers = 8.0 * static_cast<double>(stream.tokens);  // int64
-  layer.save(op, "token_ids", identifiers);
+  layer.save_as(8, op, "token_ids", identifiers);
   layer.communicate_leaving(op.forward_collectives, stream.tokens * n.hidden);
   if (rank.is_sharded) {
     layer.communicate(op.backward_collectives, CollectiveKind::all_gather,
@@ -70,7 +70,7 @@ Layer make_embedding(const Rank& rank, const std::string& name, const Stream& st
   return layer.finish(Bytes(identifiers), stream_bytes(rank, stream));
 }
 
-Layer make_encoder_end(const Rank& rank, const Stream& stream) {
+Layer make_encoder_end(const RankShape& rank, const Stream& stream) {
   LayerBuilder layer("encoder.norm", LayerKind::other, rank);
   Operator& op = layer.add("norm");
   add_norm(layer, op, {"final_norm", stream.rows, rank.network.hidden, layer.storage(), 0});
@@ -88,7 +88,7 @@ namespace {
 // hidden chunks, in fp32 and in 16 bits; all three GEMMs really run in forward, and the gradient of
 // the input is kept instead of logits.
 Bytes add_loss(LayerBuilder& layer, const Stream& stream) {
-  const Rank& rank = layer.rank();
+  const RankShape& rank = layer.rank();
   const std::int64_t logits = stream.tokens * rank.vocabulary;
   const auto count = static_cast<double>(logits);
   const double e = rank.element;
@@ -106,14 +106,14 @@ Bytes add_loss(LayerBuilder& layer, const Stream& stream) {
     layer.save(op, "input_gradient", e * static_cast<double>(stream.tokens * h));
     return Bytes((4 + e) * count / static_cast<double>(chunks));
   }
-  layer.save(op, "log_softmax", 4 * count);
+  layer.save_as(4, op, "log_softmax", 4 * count);
   layer.save(op, "logits", e * count);
   return Bytes(8 * count);
 }
 
 // BERT's masked-language head before its projection: dense, activation, norm.
 void add_transform(LayerBuilder& layer, const Stream& stream) {
-  const Rank& rank = layer.rank();
+  const RankShape& rank = layer.rank();
   const std::int64_t h = rank.network.hidden, elements = stream.tokens * h;
   const double bytes = rank.element * static_cast<double>(elements);
   Operator& op = layer.add("transform");
@@ -127,7 +127,7 @@ void add_transform(LayerBuilder& layer, const Stream& stream) {
 
 }  // namespace
 
-Layer make_head(const Rank& rank, const Stream& stream) {
+Layer make_head(const RankShape& rank, const Stream& stream) {
   LayerBuilder layer("head", LayerKind::head, rank);
   const Network& n = rank.network;
   const Bytes input = stream_bytes(rank, stream);
@@ -152,7 +152,7 @@ Layer make_head(const Rank& rank, const Stream& stream) {
     std::erase_if(op.parameters, [](const Parameter& p) { return p.name == "projection.weight"; });
   }
   if (!rank.kernels.fused_cross_entropy) layer.save(op, "projection_input", input.value());
-  layer.communicate_entering(op.backward_collectives, stream.tokens * n.hidden);
+  layer.communicate_entering(op, stream.tokens * n.hidden);
   const Bytes workspace = add_loss(layer, stream);
   if (!rank.kernels.fused_cross_entropy) return layer.finish(input, workspace);
   Layer head = layer.finish(input);

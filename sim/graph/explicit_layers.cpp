@@ -99,11 +99,15 @@ std::vector<Parameter> read_parameters(const yaml::Node& node) {
   return parameters;
 }
 
-std::vector<SavedTensor> read_saved(const yaml::Node& node, std::int32_t& storages) {
+// Elements are taken to be of the stream's type.
+std::vector<SavedTensor> read_saved(const yaml::Node& node, DType dtype, std::int32_t& storages) {
   std::vector<SavedTensor> saved;
   for (const yaml::Node& item : node.items()) {
     yaml::Map map = item.map();
-    saved.push_back({map.text("name"), map.quantity<Bytes>("bytes"), ++storages});
+    const auto bytes = map.quantity<Bytes>("bytes");
+    const std::string name = map.text("name");
+    const auto elements = static_cast<std::int64_t>(bytes.value() / bytes_per_element(dtype));
+    saved.push_back({name, bytes, ++storages, elements});
   }
   return saved;
 }
@@ -115,7 +119,7 @@ Operator read_operator(yaml::Map& map, DType dtype, std::int32_t& storages) {
   const auto backward = map.find("backward");
   op.backward = backward ? read_kernels(*backward, dtype) : derived_backward(op.forward);
   if (const auto parameters = map.find("parameters")) op.parameters = read_parameters(*parameters);
-  if (const auto saved = map.find("saved")) op.saved = read_saved(*saved, storages);
+  if (const auto saved = map.find("saved")) op.saved = read_saved(*saved, dtype, storages);
   op.is_attention_core = map.flag_or("attention_core", false);
   op.active_fraction = map.fraction_or("active_fraction", 1);
   return op;

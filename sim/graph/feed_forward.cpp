@@ -6,7 +6,7 @@ namespace tidegate {
 namespace {
 
 void add_up(LayerBuilder& layer, const Stream& stream, std::int32_t order) {
-  const Rank& rank = layer.rank();
+  const RankShape& rank = layer.rank();
   const Network& n = rank.network;
   const std::int64_t entering = stream.tokens * n.hidden;
   Operator& op = layer.add("ffn_up");
@@ -20,14 +20,14 @@ void add_up(LayerBuilder& layer, const Stream& stream, std::int32_t order) {
     op.backward.push_back(elementwise(3 * rank.element, entering));
   }
   layer.save(op, "ffn_input", rank.element * static_cast<double>(stream.rows * n.hidden));
-  layer.communicate_entering(op.backward_collectives, entering);
+  layer.communicate_entering(op, entering);
 }
 
 // The down projection's weight gradient reads the activation's output: kept, or made again by one
 // kernel that reads the activation's inputs.
 void keep_activation_output(LayerBuilder& layer, Operator& op, std::int64_t elements,
                             std::int32_t output) {
-  const Rank& rank = layer.rank();
+  const RankShape& rank = layer.rank();
   if (!rank.kernels.fused_activation) {
     layer.save(op, "down_input", rank.element * static_cast<double>(elements), output);
     return;
@@ -37,7 +37,7 @@ void keep_activation_output(LayerBuilder& layer, Operator& op, std::int64_t elem
 }
 
 void add_down(LayerBuilder& layer, const Stream& stream, std::int32_t order) {
-  const Rank& rank = layer.rank();
+  const RankShape& rank = layer.rank();
   const Network& n = rank.network;
   const std::int64_t elements = stream.tokens * rank.ffn;
   const std::int32_t output = layer.storage();
@@ -51,7 +51,7 @@ void add_down(LayerBuilder& layer, const Stream& stream, std::int32_t order) {
 // Linear router in the stream's type, then softmax in fp32, choice of the experts and weights:
 // five passes over [tokens, experts] in fp32 (assumed).
 void add_router(LayerBuilder& layer, const Stream& stream, std::int32_t order) {
-  const Rank& rank = layer.rank();
+  const RankShape& rank = layer.rank();
   const Network& n = rank.network;
   const std::int64_t choices = stream.tokens * n.experts;
   Operator& op = layer.add("router");
@@ -59,7 +59,7 @@ void add_router(LayerBuilder& layer, const Stream& stream, std::int32_t order) {
   op.forward.push_back(elementwise(20, choices, 5));
   op.backward.push_back(elementwise(20, choices, 5));
   layer.save(op, "ffn_input", rank.element * static_cast<double>(stream.rows * n.hidden));
-  layer.save(op, "router_probabilities", 4.0 * static_cast<double>(choices));
+  layer.save_as(4, op, "router_probabilities", 4.0 * static_cast<double>(choices));
 }
 
 struct Share {
@@ -72,14 +72,14 @@ Share share_of(std::int64_t routed, std::int64_t experts) {
   return {busy, (routed + busy - 1) / busy};
 }
 
-void add_expert_linear(const Rank& rank, Operator& op, const Share& share, std::int64_t in,
+void add_expert_linear(const RankShape& rank, Operator& op, const Share& share, std::int64_t in,
                        std::int64_t out) {
   op.forward.push_back(Gemm{share.tokens, out, in, share.experts, rank.dtype});
   op.backward.push_back(Gemm{share.tokens, in, out, share.experts, rank.dtype});
   op.backward.push_back(Gemm{out, in, share.tokens, share.experts, rank.dtype});
 }
 
-void add_expert_parameters(const Rank& rank, Operator& op, std::int32_t order) {
+void add_expert_parameters(const RankShape& rank, Operator& op, std::int32_t order) {
   const Network& n = rank.network;
   for (std::int64_t i = 0; i < n.experts; ++i) {
     const std::string name = "expert" + std::to_string(i);
@@ -94,7 +94,7 @@ void add_expert_parameters(const Rank& rank, Operator& op, std::int32_t order) {
 // (2e) and added back (3e); backward the same. Kept: the gathered input, and the expert's output
 // for the gradient of its weight.
 void add_experts(LayerBuilder& layer, const Stream& stream, std::int32_t order) {
-  const Rank& rank = layer.rank();
+  const RankShape& rank = layer.rank();
   const Network& n = rank.network;
   const std::int64_t routed = stream.tokens * n.experts_per_token;
   const Share share = share_of(routed, n.experts);
@@ -107,7 +107,7 @@ void add_experts(LayerBuilder& layer, const Stream& stream, std::int32_t order) 
   up.backward.push_back(elementwise(3 * rank.element, routed * n.hidden));
   add_expert_parameters(rank, up, order);
   layer.save(up, "expert_input", rows);
-  layer.communicate_entering(up.backward_collectives, stream.tokens * n.hidden);
+  layer.communicate_entering(up, stream.tokens * n.hidden);
   const std::int32_t output = layer.storage();
   add_activation(layer, routed * rank.ffn, output);
   Operator& down = layer.add("experts_down");
@@ -126,7 +126,7 @@ void add_experts(LayerBuilder& layer, const Stream& stream, std::int32_t order) 
 // and writes one (3e), and backward reads three and writes two (5e). Kept by PyTorch: the
 // activation's input (ReLU: its output instead), the product's two operands.
 void add_activation(LayerBuilder& layer, std::int64_t elements, std::int32_t output) {
-  const Rank& rank = layer.rank();
+  const RankShape& rank = layer.rank();
   const bool is_gated = rank.network.has_gated_ffn;
   const bool is_fused = rank.kernels.fused_activation;
   const bool is_relu = rank.network.activation == Activation::relu && !is_fused;

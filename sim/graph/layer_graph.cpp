@@ -98,6 +98,12 @@ Flops LayerGraph::backward_flops() const {
   return total;
 }
 
+Bytes Layer::forward_transient(std::size_t op) const { return operators.at(op).output; }
+
+Bytes Layer::backward_transient(std::size_t op) const {
+  return input + operators.at(op).output + (op > 0 ? operators[op - 1].output : input);
+}
+
 Bytes LayerGraph::saved() const {
   Bytes total;
   for (const Layer& layer : layers) total += layer.saved();

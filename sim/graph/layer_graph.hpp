@@ -20,6 +20,7 @@ struct SavedTensor {
   std::string name;
   Bytes bytes;
   std::int32_t identity = 0;
+  std::int64_t elements = 0;
 };
 
 /// One parameter tensor of this rank (after tensor parallelism, before ZeRO), in the order in which
@@ -46,6 +47,11 @@ struct Operator {
   /// Tensor parallelism only: what follows the forward (backward) kernels, `ranks` being the
   /// tensor-parallel size. Which GPUs take part is the planner's business.
   std::vector<Collective> forward_collectives, backward_collectives;
+  /// The same, beside the backward kernels: the gather of a kept shard, which only the weight
+  /// gradient waits for.
+  std::vector<Collective> beside_backward;
+  /// What leaves the operator: short-lived unless a later operator saves it.
+  Bytes output;
 };
 
 enum class LayerKind : std::uint8_t { embedding, block, head, other };
@@ -61,6 +67,10 @@ struct Layer {
   Bytes saved() const;  ///< bytes saved for backward, each storage once
   Flops forward_flops() const;
   Flops backward_flops() const;
+  /// Short-lived memory of one operator. In forward its output; in backward the gradients of its
+  /// output and of its input, and the gradient of the layer's input, which waits for its sum.
+  Bytes forward_transient(std::size_t op) const;
+  Bytes backward_transient(std::size_t op) const;
   std::vector<Kernel> forward_kernels() const;
   std::vector<Kernel> backward_kernels() const;  ///< last operator first
   /// Forward kernels and saved bytes of the attention core alone: what selective recomputation
@@ -76,6 +86,7 @@ struct LayerGraph {
   std::int64_t tokens = 0;             ///< per micro-batch and rank
   std::int64_t sequences = 0;          ///< per micro-batch and rank
   DType dtype = DType::bf16;
+  bool is_sequence_parallel = false;
 
   Flops forward_flops() const;
   Flops backward_flops() const;

@@ -7,7 +7,7 @@
 
 namespace tidegate {
 
-Rank::Rank(const Workload& w)
+RankShape::RankShape(const Workload& w)
     : network(w.network),
       kernels(w.kernels),
       dtype(w.dtype),
@@ -25,13 +25,29 @@ Rank::Rank(const Workload& w)
   ensure(network.vocabulary % ranks == 0, "tensor_parallel divides the vocabulary");
 }
 
-Stream Rank::stream(std::int64_t length) const {
+Stream RankShape::stream(std::int64_t length) const {
   const std::int64_t tokens = sequences * length;
   ensure(!is_sharded || tokens % ranks == 0, "sequence parallelism divides the tokens");
   return {length, tokens, is_sharded ? tokens / ranks : tokens};
 }
 
-LayerBuilder::LayerBuilder(std::string name, LayerKind kind, const Rank& rank) : rank_(rank) {
+namespace {
+
+// Of a product or an attention; what else runs is as wide as the stream.
+double output_elements(const Kernel& kernel) {
+  if (const auto* g = std::get_if<Gemm>(&kernel)) {
+    return static_cast<double>(g->m * g->n) * static_cast<double>(g->batch);
+  }
+  if (const auto* a = std::get_if<Attention>(&kernel)) {
+    return static_cast<double>(a->batch * a->heads * a->queries) *
+           static_cast<double>(a->head_dim);
+  }
+  return 0;
+}
+
+}  // namespace
+
+LayerBuilder::LayerBuilder(std::string name, LayerKind kind, const RankShape& rank) : rank_(rank) {
   layer_.name = std::move(name);
   layer_.kind = kind;
   layer_.operators.reserve(24);  // references to operators stay good while a layer is built
@@ -44,9 +60,9 @@ Operator& LayerBuilder::add(std::string name) {
   return op;
 }
 
-void LayerBuilder::save(Operator& op, const std::string& name, double bytes,
-                        std::int32_t identity) const {
-  op.saved.push_back({name, Bytes(bytes), identity});
+void LayerBuilder::save(Operator& op, const std::string& name, double bytes, std::int32_t identity,
+                        double width) const {
+  op.saved.push_back({name, Bytes(bytes), identity, static_cast<std::int64_t>(bytes / width)});
 }
 
 void LayerBuilder::communicate(std::vector<Collective>& list, CollectiveKind kind,
@@ -62,23 +78,22 @@ void LayerBuilder::communicate_leaving(std::vector<Collective>& list, std::int64
               elements);
 }
 
-void LayerBuilder::communicate_entering(std::vector<Collective>& list,
-                                        std::int64_t elements) const {
-  if (rank_.is_sharded) communicate(list, CollectiveKind::all_gather, elements);
-  communicate_leaving(list, elements);
+void LayerBuilder::communicate_entering(Operator& op, std::int64_t elements) const {
+  if (rank_.is_sharded) communicate(op.beside_backward, CollectiveKind::all_gather, elements);
+  communicate_leaving(op.backward_collectives, elements);
 }
 
 Layer LayerBuilder::finish(Bytes input, Bytes workspace) {
   layer_.input = input;
   layer_.workspace = workspace;
-  for (const Operator& op : layer_.operators) {
+  for (Operator& op : layer_.operators) {
     for (const Kernel& kernel : op.forward) {
-      const auto* gemm = std::get_if<Gemm>(&kernel);
-      if (gemm == nullptr) continue;
-      const double output =
-          static_cast<double>(gemm->m * gemm->n) * static_cast<double>(gemm->batch);
-      layer_.workspace = std::max(layer_.workspace, Bytes(output * rank_.element));
+      op.output = std::max(op.output, Bytes(rank_.element * output_elements(kernel)));
+      if (std::holds_alternative<Gemm>(kernel)) {
+        layer_.workspace = std::max(layer_.workspace, op.output);
+      }
     }
+    if (op.output == Bytes(0)) op.output = input;
   }
   return std::move(layer_);
 }
@@ -87,7 +102,7 @@ Kernel elementwise(double bytes_per_element, std::int64_t elements, std::int32_t
   return Elementwise{Bytes(bytes_per_element * static_cast<double>(elements)), launches};
 }
 
-void add_linear(const Rank& rank, Operator& op, std::int64_t tokens, const Linear& l) {
+void add_linear(const RankShape& rank, Operator& op, std::int64_t tokens, const Linear& l) {
   op.forward.push_back(Gemm{tokens, l.out, l.in, 1, rank.dtype});
   op.backward.push_back(Gemm{tokens, l.in, l.out, 1, rank.dtype});
   op.backward.push_back(Gemm{l.out, l.in, tokens, 1, rank.dtype});
@@ -102,7 +117,7 @@ namespace {
 // One kernel that reads x and writes y. Backward reads x and dy for dx, and both again for the
 // gradients of weight and bias. In fp32 inside a 16-bit stream, a cast stands on either side.
 void fused_norm(LayerBuilder& layer, Operator& op, const Norm& norm) {
-  const Rank& rank = layer.rank();
+  const RankShape& rank = layer.rank();
   const std::int64_t elements = norm.rows * norm.width;
   const double e = rank.element;
   const bool is_cast = rank.kernels.fp32_norm && e < 4;
@@ -112,7 +127,7 @@ void fused_norm(LayerBuilder& layer, Operator& op, const Norm& norm) {
   op.backward.push_back(elementwise(5 * inside + casts, elements, is_cast ? 4 : 2));
   const double bytes = inside * static_cast<double>(elements);
   if (is_cast) {
-    layer.save(op, norm.name + "_fp32_input", bytes);
+    layer.save_as(4, op, norm.name + "_fp32_input", bytes);
   } else {
     layer.save(op, norm.name + "_input", bytes, norm.input);
   }
@@ -124,7 +139,7 @@ void fused_norm(LayerBuilder& layer, Operator& op, const Norm& norm) {
 // root 16, of the square 24, of the mean 4, sum 12, cast 4+e.
 // Kept: the fp32 input (read by square and scale) and the normalised value (read by the product).
 void eager_rms_norm(LayerBuilder& layer, Operator& op, const Norm& norm) {
-  const Rank& rank = layer.rank();
+  const RankShape& rank = layer.rank();
   const std::int64_t elements = norm.rows * norm.width;
   const double e = rank.element;
   const bool is_cast = e < 4;
@@ -133,7 +148,7 @@ void eager_rms_norm(LayerBuilder& layer, Operator& op, const Norm& norm) {
   op.backward.push_back(elementwise(casts + 64 + 6 * e, elements, is_cast ? 15 : 13));
   const auto count = static_cast<double>(elements);
   if (is_cast) {
-    layer.save(op, norm.name + "_fp32_input", 4 * count);
+    layer.save_as(4, op, norm.name + "_fp32_input", 4 * count);
   } else {
     layer.save(op, norm.name + "_input", 4 * count, norm.input);
   }
@@ -157,7 +172,7 @@ void add_norm(LayerBuilder& layer, Operator& op, const Norm& norm) {
 }
 
 void add_residual(LayerBuilder& layer, const std::string& name, const Stream& stream) {
-  const Rank& rank = layer.rank();
+  const RankShape& rank = layer.rank();
   const std::int64_t elements = stream.rows * rank.network.hidden;
   const double e = rank.element;
   Operator& op = layer.add(name);
@@ -165,7 +180,7 @@ void add_residual(LayerBuilder& layer, const std::string& name, const Stream& st
     // Reads x, writes y and a one-byte mask; backward reads dy and the mask and writes dx.
     op.forward.push_back(elementwise(2 * e + 1, elements));
     op.backward.push_back(elementwise(2 * e + 1, elements));
-    layer.save(op, "dropout_mask", static_cast<double>(elements));
+    layer.save_as(1, op, "dropout_mask", static_cast<double>(elements));
   }
   op.forward.push_back(elementwise(3 * e, elements));
   op.backward.push_back(elementwise(3 * e, elements));

@@ -25,8 +25,8 @@ struct Stream {
 };
 
 /// A workload as one tensor-parallel rank sees it.
-struct Rank {
-  explicit Rank(const Workload& workload);
+struct RankShape {
+  explicit RankShape(const Workload& workload);
 
   const Network& network;
   KernelOptions kernels;
@@ -44,31 +44,39 @@ struct Rank {
 /// A layer under construction; hands out the identities of its saved storages.
 class LayerBuilder {
  public:
-  LayerBuilder(std::string name, LayerKind kind, const Rank& rank);
+  LayerBuilder(std::string name, LayerKind kind, const RankShape& rank);
 
-  const Rank& rank() const { return rank_; }
+  const RankShape& rank() const { return rank_; }
   const Network& network() const { return rank_.network; }
   Operator& add(std::string name);
   Operator& last() { return layer_.operators.back(); }
   std::int32_t storage() { return ++storages_; }
-  void save(Operator& op, const std::string& name, double bytes, std::int32_t identity) const;
+  /// `width`: bytes per element, those of the stream's type where it is not said.
+  void save(Operator& op, const std::string& name, double bytes, std::int32_t identity) const {
+    save(op, name, bytes, identity, rank_.element);
+  }
+  void save(Operator& op, const std::string& name, double bytes, std::int32_t identity,
+            double width) const;
   void save(Operator& op, const std::string& name, double bytes) {
     save(op, name, bytes, storage());
+  }
+  void save_as(double width, Operator& op, const std::string& name, double bytes) {
+    save(op, name, bytes, storage(), width);
   }
   /// Adds a tensor-parallel collective over `elements` numbers; nothing on a single rank.
   void communicate(std::vector<Collective>& list, CollectiveKind kind, std::int64_t elements) const;
   /// What leaves a row-parallel product: its partial sums are added, over shards if there are any.
   void communicate_leaving(std::vector<Collective>& list, std::int64_t elements) const;
   /// Backward of what enters a column-parallel product: its gradients are added; of a sharded
-  /// stream the input is gathered anew first, since only the shard was kept.
-  void communicate_entering(std::vector<Collective>& list, std::int64_t elements) const;
+  /// stream the input is gathered anew meanwhile, since only the shard was kept.
+  void communicate_entering(Operator& op, std::int64_t elements) const;
   /// The finished layer; workspace is the largest output of a forward GEMM, or `workspace` if
   /// larger.
   Layer finish(Bytes input, Bytes workspace = Bytes());
 
  private:
   Layer layer_;
-  const Rank& rank_;
+  const RankShape& rank_;
   std::int32_t storages_ = 0;
 };
 
@@ -81,7 +89,7 @@ struct Linear {
   bool has_bias = false;
   std::int32_t order = 0;
 };
-void add_linear(const Rank& rank, Operator& op, std::int64_t tokens, const Linear& linear);
+void add_linear(const RankShape& rank, Operator& op, std::int64_t tokens, const Linear& linear);
 
 struct Norm {
   std::string name;
@@ -114,14 +122,14 @@ void add_feed_forward(LayerBuilder& layer, const Stream& stream, std::int32_t or
 void add_activation(LayerBuilder& layer, std::int64_t elements, std::int32_t output);
 
 /// Bytes of the residual stream as this rank holds it.
-Bytes stream_bytes(const Rank& rank, const Stream& stream);
+Bytes stream_bytes(const RankShape& rank, const Stream& stream);
 
 /// Token, position and type tables with what follows them. `owns` is false for the decoder of an
 /// encoder-decoder, which shares the encoder's table.
-Layer make_embedding(const Rank& rank, const std::string& name, const Stream& stream, bool owns);
+Layer make_embedding(const RankShape& rank, const std::string& name, const Stream& stream, bool owns);
 /// The last norm of an encoder, which keeps its output for all decoder blocks.
-Layer make_encoder_end(const Rank& rank, const Stream& stream);
+Layer make_encoder_end(const RankShape& rank, const Stream& stream);
 /// Last norm, projection to the vocabulary and loss; or a pooler.
-Layer make_head(const Rank& rank, const Stream& stream);
+Layer make_head(const RankShape& rank, const Stream& stream);
 
 }  // namespace tidegate

@@ -50,7 +50,7 @@ void add_sublayer(LayerBuilder& layer, const Stream& stream, const std::string& 
   if (n.is_post_norm) norm(layer.storage());
 }
 
-Layer make_block(const Rank& rank, const BlockPart& part) {
+Layer make_block(const RankShape& rank, const BlockPart& part) {
   LayerBuilder layer(part.name, LayerKind::block, rank);
   const Network& n = rank.network;
   const std::int32_t input = layer.storage();
@@ -83,7 +83,7 @@ Layer make_block(const Rank& rank, const BlockPart& part) {
 }
 
 // `count` blocks of one stack, named prefix.0 …; all but the first are copies of one.
-void add_stack(std::vector<Layer>& layers, const Rank& rank, std::int64_t count, BlockPart part) {
+void add_stack(std::vector<Layer>& layers, const RankShape& rank, std::int64_t count, BlockPart part) {
   const std::string prefix = part.name;
   if (count == 0) return;
   part.is_first = true;
@@ -97,7 +97,7 @@ void add_stack(std::vector<Layer>& layers, const Rank& rank, std::int64_t count,
   }
 }
 
-void add_layers(std::vector<Layer>& layers, const Rank& rank, const Workload& w) {
+void add_layers(std::vector<Layer>& layers, const RankShape& rank, const Workload& w) {
   const Network& n = w.network;
   const Stream stream = rank.stream(w.sequence);
   layers.push_back(make_embedding(rank, "embedding", stream, true));
@@ -138,6 +138,7 @@ std::int64_t parameters_of(const Network& network) {
 LayerGraph build_graph(const Workload& workload) {
   LayerGraph graph;
   graph.dtype = workload.dtype;
+  graph.is_sequence_parallel = workload.sequence_parallel && workload.tensor_parallel > 1;
   graph.sequences = workload.micro_batch;
   graph.tokens = workload.micro_batch * workload.sequence;
   if (!workload.explicit_layers.empty()) {
@@ -145,7 +146,7 @@ LayerGraph build_graph(const Workload& workload) {
     count_parameters(graph);
     return graph;
   }
-  const Rank rank(workload);
+  const RankShape rank(workload);
   add_layers(graph.layers, rank, workload);
   if (workload.tensor_parallel == 1) {
     count_parameters(graph);

@@ -176,6 +176,8 @@ void read_batch(yaml::Map& map, Workload& w, bool is_explicit) {
   w.micro_batch = bounded(map, "micro_batch", 1, 1, largest);
   w.accumulation = bounded(map, "accumulation", 1, 1, largest);
   w.tensor_parallel = bounded(map, "tensor_parallel", 1, 1, largest);
+  w.pipeline_parallel = bounded(map, "pipeline_parallel", 1, 1, largest);
+  w.interleave = bounded(map, "interleave", 1, 1, largest);
   w.sequence_parallel = map.flag_or("sequence_parallel", false);
   w.dtype = choice_or(map, "dtype", dtypes, DType::bf16);
   if (const auto kernels = map.find("kernels")) w.kernels = read_kernels(*kernels);
@@ -211,6 +213,30 @@ void check_split(yaml::Map& map, const Workload& w) {
         fmt::format("is {}, which does not divide the {} tokens of a micro-batch, as "
                     "sequence_parallel asks",
                     t, w.sequence * w.micro_batch));
+  }
+}
+
+std::int64_t blocks_of(const std::vector<Layer>& layers) {
+  return std::ranges::count_if(layers, [](const Layer& l) { return l.kind == LayerKind::block; });
+}
+
+// What a pipeline asks of the network and its batch.
+void check_pipeline(yaml::Map& map, const Workload& w, std::int64_t blocks) {
+  const std::int64_t p = w.pipeline_parallel, c = w.interleave;
+  if (p == 1 && c > 1) {
+    map.at("interleave").problem("needs pipeline_parallel of 2 or more; leave it out");
+    return;
+  }
+  if (p * c > blocks) {
+    map.at(p > blocks ? "pipeline_parallel" : "interleave")
+        .problem(fmt::format("makes {} pieces of a network of {} blocks; use at most {} stages{}",
+                             p * c, blocks, blocks, c > 1 ? " times pieces" : ""));
+  }
+  if (c > 1 && w.accumulation % p != 0) {
+    map.at("interleave")
+        .problem(fmt::format("takes micro-batches in groups of the {} stages, and accumulation is "
+                             "{}; use a multiple",
+                             p, w.accumulation));
   }
 }
 
@@ -261,7 +287,9 @@ Workload read_workload(const yaml::Node& node, const std::string& base) {
   if (is_whole && !layers) {
     check_split(map, w);
     check_sequence(map, w);
+    check_pipeline(map, w, w.network.layers + w.network.encoder_layers);
   }
+  if (layers) check_pipeline(map, w, blocks_of(w.explicit_layers));
   return w;
 }
 

@@ -77,6 +77,8 @@ struct Workload {
   std::int64_t micro_batch = 1;       ///< sequences per rank and micro-step
   std::int64_t accumulation = 1;      ///< micro-steps per iteration
   std::int64_t tensor_parallel = 1;
+  std::int64_t pipeline_parallel = 1;  ///< stages
+  std::int64_t interleave = 1;         ///< pieces of the network on each stage
   bool sequence_parallel = false;
   DType dtype = DType::bf16;
   KernelOptions kernels;
@@ -103,7 +105,8 @@ Workload workload_of(Network network);
 ///   network: {…}                      or a shape, with the fields of Network as keys
 ///   layers: [{…}]                     or every layer with its kernels and tensors
 ///   sequence: 2048                    tokens; needed unless `layers`
-///   decoder_sequence, micro_batch, accumulation, tensor_parallel, sequence_parallel
+///   decoder_sequence, micro_batch, accumulation, tensor_parallel, pipeline_parallel, interleave,
+///   sequence_parallel
 ///   dtype: bf16 | fp16 | fp32
 ///   kernels: {flash_attention: true, …}     the fields of KernelOptions
 ///

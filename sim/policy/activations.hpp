@@ -8,15 +8,32 @@
 namespace tidegate {
 
 /// Everything saved for backward stays in GPU memory.
-std::unique_ptr<ActivationPolicy> make_keep(yaml::Map& options);
+std::unique_ptr<ActivationPolicy> make_keep(yaml::Map& options, const Machine& machine);
 
 /// `mode: full`       keeps every k-th layer's input (`every: k`) and runs the segment again;
 /// `mode: selective`  keeps all but the attention core and runs that again.
-std::unique_ptr<ActivationPolicy> make_recompute(yaml::Map& options);
+std::unique_ptr<ActivationPolicy> make_recompute(yaml::Map& options, const Machine& machine);
 
-/// Allocates, on every rank, the buffer that `layer` keeps for its backward; and frees it.
-void keep_until_backward(Step& step, std::size_t layer, const char* owner, Bytes bytes,
-                         std::vector<std::vector<Effect>>& effects);
-void free_kept(Step& step, std::size_t layer, std::vector<std::vector<Effect>>& effects);
+/// Tensors leave the GPU as they are saved and come back before backward (ssdtrain.hpp).
+std::unique_ptr<ActivationPolicy> make_ssdtrain(yaml::Map& options, const Machine& machine);
+
+/// Effects by rank of a stage.
+using StageEffects = std::vector<std::vector<Effect>>;
+
+/// The storages that a layer's operators save, each once; of the attention core alone, or of all
+/// but the core.
+enum class Part : std::uint8_t { all, core, outside_core };
+std::vector<SavedTensor> storages_of(const Layer& layer, Part part);
+
+/// Allocates, on every rank of the stage, the buffers that a micro-batch keeps of a layer for its
+/// backward, beside those that it keeps already; and frees all of them.
+void keep_until_backward(Step& step, const Visit& visit, const char* owner,
+                         std::span<const SavedTensor> tensors, StageEffects& effects);
+void keep_until_backward(Step& step, const Visit& visit, const char* owner, Bytes bytes,
+                         StageEffects& effects);
+void free_kept(Step& step, const Visit& visit, StageEffects& effects);
+
+/// The visits of a backward without recomputation.
+std::vector<Visit> plain_backward(std::size_t first, std::size_t last);
 
 }  // namespace tidegate

@@ -82,7 +82,7 @@ void Gatherer::find_reuse(std::int64_t max_reuse_distance) {
 }
 
 bool Gatherer::is_present(std::size_t use) const {
-  return uses_[use].elements == 0 || uses_[use].is_gathered_before || uses_[use].gather.has_value();
+  return uses_[use].elements == 0 || uses_[use].is_gathered_before || !uses_[use].gather.empty();
 }
 
 // Whether the uses between the last one computed and `use` leave room below max_live.
@@ -105,7 +105,7 @@ Gatherer::Ready Gatherer::next(Step& step) {
   }
   const Use& use = uses_[at_];
   if (use.elements == 0) return ready;
-  ready.after = {*use.gather};
+  ready.after = use.gather;
   if (use.reused) {
     uses_[*use.reused].buffers = use.buffers;
     uses_[*use.reused].gather = use.gather;
@@ -119,28 +119,39 @@ void Gatherer::used(std::vector<TaskId> kernels) { uses_[at_++].kernels = std::m
 
 void Gatherer::gather(Step& step, std::size_t index) {
   Use& use = uses_[index];
+  use.gather.resize(step.ranks());
+  use.buffers.resize(step.ranks());
+  for (const Communicator& c : step.data_groups(0)) gather(step, index, c);
+}
+
+void Gatherer::gather(Step& step, std::size_t index, const Communicator& communicator) {
+  Use& use = uses_[index];
   const auto item = static_cast<std::int32_t>(use.layer);
   const Bytes bytes(static_cast<double>(use.elements) * element_bytes_);
+  const RankGroup& group = communicator.group;
   std::vector<TaskId> after;
   std::vector<Effect> effects;
-  for (std::uint16_t r = 0; r < step.ranks(); ++r) {
+  for (std::uint16_t i = 0; i < group.here; ++i) {
+    const std::uint16_t r = group.rank(i);
     std::vector<TaskId> open = gate(index, r);
     const auto thread = step.rank(r).thread.tasks();
     open.insert(open.end(), thread.begin(), thread.end());
     const std::int64_t shard = sub_modules_[use.layer][use.sub_module].shard;
     for (const TaskId t : parameters_.fetch(step, r, item, shard, open)) after.push_back(t);
-    use.buffers.push_back(step.plan().buffer(step.gpu_pool(r), owner_, bytes));
-    effects.push_back(allocate(use.buffers.back()));
+    use.buffers[r] = step.plan().buffer(step.gpu_pool(r), owner_, bytes);
+    effects.push_back(allocate(use.buffers[r]));
   }
-  use.gather = step.add("gather parameters", step.collectives(), 0, item,
-                        step.collective(CollectiveKind::all_gather, bytes), after, effects);
+  const Work work = step.collective(CollectiveKind::all_gather, bytes, group);
+  const TaskId task =
+      step.add("gather parameters", communicator.lane, group.first, item, work, after, effects);
+  for (std::uint16_t i = 0; i < group.here; ++i) use.gather[group.rank(i)] = task;
 }
 
 // What must have happened on a rank before `use` may be gathered; at_ is the use being entered.
 std::vector<TaskId> Gatherer::gate(std::size_t use, std::uint16_t rank) const {
   std::vector<TaskId> gate;
   // The entered use begins when its parameters are there and the kernels before it have ended.
-  if (use > at_ && uses_[at_].gather) gate.push_back(*uses_[at_].gather);
+  if (use > at_ && !uses_[at_].gather.empty()) gate.push_back(uses_[at_].gather[rank]);
   if (at_ > 0) gate.push_back(uses_[at_ - 1].kernels[rank]);
   std::int64_t live = 0;
   for (std::size_t i = use; i-- > 0;) {

@@ -12,14 +12,17 @@ namespace tidegate {
 
 class ParameterPolicy;
 class Step;
+struct Communicator;
 
 /// What runs over a layer's kernels.
 enum class Pass : std::uint8_t { forward, recompute, recompute_core, backward };
 
-/// One run over one layer, on every rank.
+/// One run of a micro-batch over one layer, on every rank of the layer's stage.
 struct Visit {
   std::size_t layer = 0;
   Pass pass = Pass::forward;
+  std::uint16_t stage = 0;
+  std::int32_t micro_batch = 0;  ///< of the iteration
 };
 
 /// Consecutive operators of a layer whose parameters ZeRO 3 gathers together: a sub-module.
@@ -47,7 +50,7 @@ class Gatherer {
   std::span<const SubModule> sub_modules(std::size_t layer) const { return sub_modules_[layer]; }
 
   struct Ready {
-    std::vector<TaskId> after;    ///< what computing has to wait for
+    std::vector<TaskId> after;    ///< by rank: what computing has to wait for, or empty
     std::vector<BufferId> frees;  ///< by rank: gathered parameters that end with this use, or empty
   };
   /// Before the kernels of the next use are added: gathers its parameters if they are not there,
@@ -63,8 +66,8 @@ class Gatherer {
     bool is_gathered_before = false;    ///< kept from its previous use
     std::optional<std::size_t> reused;  ///< the later use that it is kept for
     std::vector<BufferId> buffers;      ///< by rank
-    std::optional<TaskId> gather;
-    std::vector<TaskId> kernels;  ///< by rank
+    std::vector<TaskId> gather;         ///< by rank, once it is gathered
+    std::vector<TaskId> kernels;        ///< by rank
   };
 
   void add_uses(const Visit& visit);
@@ -73,6 +76,7 @@ class Gatherer {
   bool may_prefetch(std::size_t use) const;
   std::vector<TaskId> gate(std::size_t use, std::uint16_t rank) const;
   void gather(Step& step, std::size_t use);
+  void gather(Step& step, std::size_t use, const Communicator& communicator);
 
   const ParameterPolicy& parameters_;
   bool is_active_;

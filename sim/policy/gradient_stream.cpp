@@ -45,9 +45,9 @@ void send_to_host(Step& step, std::uint16_t rank, const Bucket& bucket, double e
   if (step.setting().zero.stage == 3 && bucket.is_boundary) r.thread.set(last);
 }
 
-Bytes pinned_gradients(const Step& step) {
+Bytes pinned_gradients(const Step& step, std::uint16_t rank) {
   Bytes all;
-  for (const Layer& layer : step.setting().graph.layers) {
+  for (const Layer& layer : step.graph_of(rank).layers) {
     for (const Operator& op : layer.operators) {
       for (const Parameter& p : op.parameters) {
         all += Step::pinned(Bytes(2 * static_cast<double>(step.shard(p.elements))));

@@ -20,7 +20,7 @@ TaskId round_trip(Step& step, std::uint16_t rank, const Bucket& bucket, double e
 void send_to_host(Step& step, std::uint16_t rank, const Bucket& bucket, double elements,
                   TaskId reduced);
 
-/// Pinned host bytes of the 16-bit slices of all tensors, one allocation each.
-Bytes pinned_gradients(const Step& step);
+/// Pinned host bytes of the 16-bit slices of all tensors of the rank, one allocation each.
+Bytes pinned_gradients(const Step& step, std::uint16_t rank);
 
 }  // namespace tidegate

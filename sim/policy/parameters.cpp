@@ -20,13 +20,16 @@ Bytes shard_bytes(const Step& step, std::size_t layer) {
   return Bytes(elements * element_bytes(step));
 }
 
+Bytes all_shards(const Step& step, std::uint16_t rank) {
+  return Bytes(static_cast<double>(step.shard_of_all(rank)) * element_bytes(step));
+}
+
 class Resident final : public ParameterPolicy {
  public:
   void prepare(Step& step) override {
     if (step.setting().zero.stage < 3) return;  // the walker keeps whole parameters
-    const Bytes bytes(static_cast<double>(step.shard_of_all()) * element_bytes(step));
     for (std::uint16_t r = 0; r < step.ranks(); ++r)
-      step.reserve(step.gpu_pool(r), "parameter shards", bytes);
+      step.reserve(step.gpu_pool(r), "parameter shards", all_shards(step, r));
   }
   std::vector<TaskId> fetch(Step&, std::uint16_t, std::int32_t, std::int64_t,
                             std::span<const TaskId> after) const override {
@@ -37,15 +40,15 @@ class Resident final : public ParameterPolicy {
     return step.to_gpu("upload parameters", rank, item,
                        Bytes(static_cast<double>(elements) * element_bytes(step)), after);
   }
+  bool stays_on_gpu() const override { return true; }
   std::string describe() const override { return "parameters on the GPU"; }
 };
 
 class OnHost final : public ParameterPolicy {
  public:
   void prepare(Step& step) override {
-    const Bytes bytes(static_cast<double>(step.shard_of_all()) * element_bytes(step));
     for (std::uint16_t r = 0; r < step.ranks(); ++r)
-      step.reserve(step.host_pool(), "parameter shards", Step::pinned(bytes));
+      step.reserve(step.host_pool(r), "parameter shards", Step::pinned(all_shards(step, r)));
   }
   std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item,
                             std::int64_t elements, std::span<const TaskId> after) const override {
@@ -68,14 +71,13 @@ class OnNvme final : public ParameterPolicy {
     Bytes largest;
     for (std::size_t l = 0; l < step.graph().layers.size(); ++l)
       largest = std::max(largest, shard_bytes(step, l));
-    const Bytes whole(static_cast<double>(step.shard_of_all()) * element_bytes(step));
     readers_.clear();
     writers_.clear();
     slots_.clear();
     for (std::uint16_t r = 0; r < step.ranks(); ++r) {
-      step.reserve(step.host_pool(), "parameter buffers",
+      step.reserve(step.host_pool(r), "parameter buffers",
                    static_cast<double>(buffers_) * Step::pinned(largest));
-      step.reserve(step.path_pool(path_), "parameter files", whole);
+      step.reserve(step.path_pool(r, path_), "parameter files", all_shards(step, r));
       const std::string name = "rank" + std::to_string(r) + ".parameter";
       readers_.push_back(step.plan().lane(name + ".read", r));
       writers_.push_back(step.plan().lane(name + ".write", r));
@@ -88,7 +90,7 @@ class OnNvme final : public ParameterPolicy {
     const Effect take[] = {acquire(slots_[rank])};
     const TaskId read =
         step.add("read parameters", readers_[rank], rank, item,
-                 FileIo{Direction::read, path_, step.host_place(rank), bytes}, after, take);
+                 FileIo{Direction::read, step.path_of(rank, path_), step.host_place(rank), bytes}, after, take);
     const Effect give[] = {release(slots_[rank])};
     const TaskId after_read[] = {read};
     return {step.add("fetch parameters", step.rank(rank).h2d, rank, item,
@@ -98,7 +100,7 @@ class OnNvme final : public ParameterPolicy {
                std::span<const TaskId> after) const override {
     const Bytes bytes(static_cast<double>(elements) * element_bytes(step));
     return step.add("write parameters", writers_[rank], rank, item,
-                    FileIo{Direction::write, path_, step.host_place(rank), bytes}, after);
+                    FileIo{Direction::write, step.path_of(rank, path_), step.host_place(rank), bytes}, after);
   }
   std::string describe() const override { return "parameters on NVMe"; }
 

@@ -17,7 +17,7 @@ struct Line {
   Make make;
 };
 
-using MakeActivations = std::unique_ptr<ActivationPolicy> (*)(yaml::Map&);
+using MakeActivations = std::unique_ptr<ActivationPolicy> (*)(yaml::Map&, const Machine&);
 using MakeParameters = std::unique_ptr<ParameterPolicy> (*)(yaml::Map&, const Machine&);
 using MakeOptimizer = std::unique_ptr<OptimizerPolicy> (*)(yaml::Map&, const Machine&);
 
@@ -25,6 +25,8 @@ constexpr std::array activation_lines = {
     Line<MakeActivations>{"keep", "keep everything saved for backward on the GPU", make_keep},
     Line<MakeActivations>{"recompute", "run (parts of) forward again: mode full|selective, every k",
                           make_recompute},
+    Line<MakeActivations>{"ssdtrain", "tensor by tensor to NVMe or host memory and back",
+                          make_ssdtrain},
 };
 constexpr std::array parameter_lines = {
     Line<MakeParameters>{"resident", "16-bit parameters on the GPU", make_resident_parameters},
@@ -114,6 +116,10 @@ std::span<const PolicyEntry> policy_table() {
   return table;
 }
 
+bool Policy::stays_on_gpu() const {
+  return activations->stays_on_gpu() && parameters->stays_on_gpu() && optimizer->stays_on_gpu();
+}
+
 std::string Policy::describe() const {
   return fmt::format("ZeRO-{}; {}; {}; {}", zero.stage, optimizer->describe(),
                      parameters->describe(), activations->describe());
@@ -125,7 +131,7 @@ Policy read_policy(const yaml::Node& node, const Machine& machine) {
   yaml::Map map = node.map();
   policy.zero = read_zero(map);
   read_section(map, "activations", activation_lines, [&](const auto& line, yaml::Map& options) {
-    policy.activations = line.make(options);
+    policy.activations = line.make(options, machine);
   });
   read_section(map, "parameters", parameter_lines, [&](const auto& line, yaml::Map& options) {
     parameters = line.name;

@@ -10,7 +10,9 @@
 #include "models/machine.hpp"
 #include "sim/graph/layer_graph.hpp"
 #include "sim/plan/plan.hpp"
+#include "sim/policy/schedule.hpp"
 #include "sim/policy/step.hpp"
+#include "sim/timeline/timeline.hpp"
 
 /// A policy decides where bytes live and when they move. Three independent choices make one:
 ///
@@ -25,10 +27,25 @@ namespace tidegate {
 class ActivationPolicy {
  public:
   virtual ~ActivationPolicy() = default;
-  /// The visits of one backward, in order; forward visits every layer once, in order.
-  virtual std::vector<Visit> backward_order(const LayerGraph& graph) const = 0;
-  /// Adds a visit on every rank: its kernels, and what it allocates and frees.
-  virtual void add(Step& step, const Visit& visit) const = 0;
+  /// The visits of one backward over layers [first, last), in order; forward visits every layer
+  /// once, in order.
+  virtual std::vector<Visit> backward_order(const LayerGraph& graph, std::size_t first,
+                                            std::size_t last) const = 0;
+  /// Lanes and buffers that live as long as the run. Begins a new plan.
+  virtual void prepare(Step&) {}
+  virtual void begin(Step&, std::int32_t /*iteration*/) {}
+  /// Adds a visit on every rank of its stage: its kernels, and what it allocates and frees.
+  virtual void add(Step& step, const Visit& visit) = 0;
+  /// What the ranks of a stage do next, and after that, if anything.
+  virtual void upcoming(const Action& /*now*/, const Action* /*next*/) {}
+  /// Nothing leaves the GPU.
+  virtual bool stays_on_gpu() const { return true; }
+  /// A policy that adapts is first asked for a plan of this many iterations, learns from their
+  /// timeline, whichever executor ran it, and plans again. 0: it does not adapt.
+  virtual std::int32_t profiling_iterations() const { return 0; }
+  virtual void learn(const Timeline& /*of the profiling plan*/) {}
+  /// Iterations of a run whose last two are steady.
+  virtual std::int32_t least_iterations() const { return 1; }
   /// "full recomputation"
   virtual std::string describe() const = 0;
 };
@@ -45,6 +62,7 @@ class ParameterPolicy {
   /// the task after which they are where fetch finds them.
   virtual TaskId store(Step& step, std::uint16_t rank, std::int64_t elements, std::int32_t item,
                        std::span<const TaskId> after) const = 0;
+  virtual bool stays_on_gpu() const { return false; }
   virtual std::string describe() const = 0;
 };
 
@@ -58,6 +76,7 @@ class OptimizerPolicy {
   virtual void gradients(Step& step, std::uint16_t rank, const Bucket& bucket, TaskId reduced) = 0;
   /// The update phase of `rank`, from its main thread's present moment.
   virtual void update(Step& step, std::uint16_t rank, const ParameterPolicy& parameters) = 0;
+  virtual bool stays_on_gpu() const { return false; }
   virtual std::string describe() const = 0;
 };
 
@@ -66,6 +85,8 @@ struct Policy {
   std::unique_ptr<ActivationPolicy> activations;
   std::unique_ptr<ParameterPolicy> parameters;
   std::unique_ptr<OptimizerPolicy> optimizer;
+  /// Nothing leaves the GPU: ranks of a tensor-parallel group are alike.
+  bool stays_on_gpu() const;
   std::string describe() const;
 };
 

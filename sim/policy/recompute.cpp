@@ -18,10 +18,11 @@ class FullRecompute final : public ActivationPolicy {
  public:
   explicit FullRecompute(std::int64_t every) : every_(static_cast<std::size_t>(every)) {}
 
-  std::vector<Visit> backward_order(const LayerGraph& graph) const override {
+  std::vector<Visit> backward_order(const LayerGraph& graph, std::size_t first,
+                                    std::size_t last) const override {
     std::vector<Visit> visits;
-    for (std::size_t end = graph.layers.size(); end > 0;) {
-      const std::size_t start = segment_start(graph, end - 1);
+    for (std::size_t end = last; end > first;) {
+      const std::size_t start = std::max(first, segment_start(graph, end - 1));
       for (std::size_t l = start; l < end && is_recomputed(graph, l); ++l)
         visits.push_back({l, Pass::recompute});
       for (std::size_t l = end; l-- > start;) visits.push_back({l, Pass::backward});
@@ -30,24 +31,25 @@ class FullRecompute final : public ActivationPolicy {
     return visits;
   }
 
-  void add(Step& step, const Visit& visit) const override {
-    std::vector<std::vector<Effect>> effects(step.ranks());
+  void add(Step& step, const Visit& visit) override {
+    StageEffects effects(step.layout().ranks_per_stage());
     const LayerGraph& graph = step.graph();
     const Layer& layer = graph.layers[visit.layer];
+    const auto saved = storages_of(layer, Part::all);
     if (visit.pass == Pass::forward) {
       if (!is_recomputed(graph, visit.layer)) {
-        keep_until_backward(step, visit.layer, "activations", layer.saved(), effects);
+        keep_until_backward(step, visit, "activations", saved, effects);
       } else if (segment_start(graph, visit.layer) == visit.layer) {
-        keep_until_backward(step, visit.layer, "checkpoints", layer.input, effects);
+        keep_until_backward(step, visit, "checkpoints", layer.input, effects);
       }
       step.on_layer("forward", visit, std::move(effects));
     } else if (visit.pass == Pass::recompute) {
       // From here on the layer's input is among its saved tensors.
-      if (segment_start(graph, visit.layer) == visit.layer) free_kept(step, visit.layer, effects);
-      keep_until_backward(step, visit.layer, "recomputed activations", layer.saved(), effects);
+      if (segment_start(graph, visit.layer) == visit.layer) free_kept(step, visit, effects);
+      keep_until_backward(step, visit, "recomputed activations", saved, effects);
       step.on_layer("recompute", visit, std::move(effects));
     } else {
-      free_kept(step, visit.layer, effects);
+      free_kept(step, visit, effects);
       step.on_layer("backward", visit, std::move(effects));
     }
   }
@@ -58,7 +60,8 @@ class FullRecompute final : public ActivationPolicy {
   }
 
  private:
-  // Runs of blocks are cut into segments of `every_` from their first block on.
+  // Runs of blocks are cut into segments of `every_` from their first block on; the border of a
+  // pipeline stage cuts as well.
   std::size_t segment_start(const LayerGraph& graph, std::size_t layer) const {
     if (!is_recomputed(graph, layer)) return layer;
     std::size_t first = layer;
@@ -71,40 +74,31 @@ class FullRecompute final : public ActivationPolicy {
 
 class SelectiveRecompute final : public ActivationPolicy {
  public:
-  std::vector<Visit> backward_order(const LayerGraph& graph) const override {
+  std::vector<Visit> backward_order(const LayerGraph& graph, std::size_t first,
+                                    std::size_t last) const override {
     std::vector<Visit> visits;
-    for (std::size_t l = graph.layers.size(); l-- > 0;) {
+    for (std::size_t l = last; l-- > first;) {
       if (graph.layers[l].core_saved().value() > 0) visits.push_back({l, Pass::recompute_core});
       visits.push_back({l, Pass::backward});
     }
     return visits;
   }
 
-  void add(Step& step, const Visit& visit) const override {
-    std::vector<std::vector<Effect>> effects(step.ranks());
+  void add(Step& step, const Visit& visit) override {
+    StageEffects effects(step.layout().ranks_per_stage());
     const Layer& layer = step.graph().layers[visit.layer];
     if (visit.pass == Pass::forward) {
-      keep_until_backward(step, visit.layer, "activations", layer.saved() - layer.core_saved(),
+      keep_until_backward(step, visit, "activations", storages_of(layer, Part::outside_core),
                           effects);
       step.on_layer("forward", visit, std::move(effects));
-      return;
-    }
-    if (visit.pass == Pass::recompute_core) {
-      const OwnerId owner = step.plan().owner("recomputed activations");
-      for (std::uint16_t r = 0; r < step.ranks(); ++r) {
-        const BufferId core = step.plan().buffer(step.gpu_pool(r), owner, layer.core_saved());
-        step.rebuilt(r) = core;
-        effects[r].push_back(allocate(core));
-      }
+    } else if (visit.pass == Pass::recompute_core) {
+      keep_until_backward(step, visit, "recomputed activations", storages_of(layer, Part::core),
+                          effects);
       step.on_layer("recompute attention", visit, std::move(effects));
-      return;
+    } else {
+      free_kept(step, visit, effects);
+      step.on_layer("backward", visit, std::move(effects));
     }
-    free_kept(step, visit.layer, effects);
-    for (std::uint16_t r = 0; r < step.ranks(); ++r) {
-      if (step.rebuilt(r)) effects[r].push_back(free(*step.rebuilt(r)));
-      step.rebuilt(r).reset();
-    }
-    step.on_layer("backward", visit, std::move(effects));
   }
 
   std::string describe() const override { return "selective recomputation of the attention core"; }
@@ -112,7 +106,7 @@ class SelectiveRecompute final : public ActivationPolicy {
 
 }  // namespace
 
-std::unique_ptr<ActivationPolicy> make_recompute(yaml::Map& options) {
+std::unique_ptr<ActivationPolicy> make_recompute(yaml::Map& options, const Machine&) {
   constexpr std::array<std::string_view, 2> modes = {"full", "selective"};
   const std::size_t mode = options.choice_or("mode", modes, 0);
   const std::int64_t every = options.count_or("every", 1, 1);

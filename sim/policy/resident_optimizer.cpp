@@ -13,9 +13,9 @@ constexpr std::int64_t elements_per_launch = 100'000'000;
 class ResidentOptimizer final : public OptimizerPolicy {
  public:
   void prepare(Step& step) override {
-    const Bytes states(state_bytes * static_cast<double>(owned(step)));
-    const Bytes partition(2.0 * static_cast<double>(owned(step)));
     for (std::uint16_t r = 0; r < step.ranks(); ++r) {
+      const Bytes states(state_bytes * static_cast<double>(owned(step, r)));
+      const Bytes partition(2.0 * static_cast<double>(owned(step, r)));
       step.reserve(step.gpu_pool(r), "optimizer states", states);
       if (step.setting().zero.stage >= 2)
         step.reserve(step.gpu_pool(r), "gradient partition", partition);
@@ -27,20 +27,21 @@ class ResidentOptimizer final : public OptimizerPolicy {
   void update(Step& step, std::uint16_t rank, const ParameterPolicy&) override {
     Rank& r = step.rank(rank);
     if (r.gradient) r.compute.also(*r.gradient);
-    const std::int64_t n = owned(step);
+    const std::int64_t n = owned(step, rank);
     const auto launches = static_cast<std::int32_t>(n / elements_per_launch + 1);
     step.on_gpu("adam on gpu", rank, -1,
                 {Elementwise{Bytes(adam_traffic * static_cast<double>(n)), launches}}, {});
   }
 
+  bool stays_on_gpu() const override { return true; }
   std::string describe() const override { return "optimizer on the GPU"; }
 
  private:
   // Stage 0 keeps and updates everything on every rank.
-  static std::int64_t owned(const Step& step) {
-    if (step.setting().zero.stage > 0) return step.shard_of_all();
+  static std::int64_t owned(const Step& step, std::uint16_t rank) {
+    if (step.setting().zero.stage > 0) return step.shard_of_all(rank);
     std::int64_t all = 0;
-    for (const Layer& layer : step.setting().graph.layers) all += layer.parameters();
+    for (const Layer& layer : step.graph_of(rank).layers) all += layer.parameters();
     return all;
   }
 };

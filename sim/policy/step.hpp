@@ -3,14 +3,17 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "models/machine.hpp"
 #include "sim/graph/layer_graph.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/policy/gatherer.hpp"
+#include "sim/policy/layout.hpp"
 
 /// The training step under construction: what every policy adds its tasks to.
 namespace tidegate {
@@ -27,21 +30,21 @@ struct ZeroOptions {
   bool reduce_scatter = true;  ///< else all-reduce, after which each rank keeps its slice
 };
 
-/// What a policy may look at: the network's layers and the node, never a clock.
+/// What a policy may look at: the network's layers, the nodes of the plan (Machine::part) and who
+/// does what on them; never a clock.
 struct Setting {
   const LayerGraph& graph;
   const Machine& machine;
   ZeroOptions zero;
-  std::int64_t accumulation = 1;
-  std::uint16_t ranks = 1;  ///< data-parallel ranks of this node, one GPU each
-  std::int64_t world = 1;   ///< data-parallel ranks of all nodes
+  std::int64_t accumulation = 1;  ///< micro-batches of an iteration
+  Layout layout;
 };
 
 /// Gradients of some tensors, reduced together, in the order in which backward produces them.
 struct Bucket {
   struct Tensor {
     std::int64_t elements = 0;  ///< unsharded
-    std::size_t index = 0;      ///< in parameters_in_order
+    std::size_t index = 0;      ///< in parameters_in_order of the stage
   };
   std::vector<Tensor> tensors;
   std::int64_t elements = 0;
@@ -54,8 +57,8 @@ struct Bucket {
 class GradientSink {
  public:
   virtual ~GradientSink() = default;
-  /// The backward kernels of a sub-module have been added on every rank.
-  virtual void produced(std::size_t layer, const SubModule& part) = 0;
+  /// The backward kernels of a sub-module have been added on every rank of the visit's stage.
+  virtual void produced(const Visit& visit, const SubModule& part) = 0;
 };
 
 /// The moment a thread or stream has reached: what its next task has to wait for.
@@ -70,7 +73,7 @@ class Front {
   std::vector<TaskId> tasks_;
 };
 
-/// One data-parallel rank: its lanes and where each of them stands.
+/// One rank of the plan: its lanes and where each of them stands.
 struct Rank {
   LaneId main{};  ///< the thread that launches kernels and runs the optimizer loop
   LaneId gpu{};   ///< compute stream
@@ -82,28 +85,72 @@ struct Rank {
   std::deque<TaskId> reduced_buckets;
 };
 
+/// A group of ranks with the queue of its communicator: its collectives run one after another, in
+/// the order in which they were issued (one NCCL stream per process group).
+struct Communicator {
+  RankGroup group;
+  LaneId lane{};
+};
+
+/// Operators of a layer that run as one task, in the order of the pass.
+struct Segment {
+  std::size_t first = 0, last = 0;  ///< operators, first <= last
+  bool begins = false, ends = false;  ///< first (last) segment of the visit
+};
+
+/// What a policy adds to the kernels of a segment on one rank.
+struct Beside {
+  std::vector<TaskId> launch_after;  ///< the launch thread waits, where it is modelled
+  std::vector<TaskId> kernel_after;
+  std::vector<Effect> effects;
+};
+
+/// A policy that has something to say about the operators of a visit.
+class SegmentHooks {
+ public:
+  virtual ~SegmentHooks() = default;
+  /// Whether every operator is a segment of its own.
+  virtual bool is_by_operator() const { return false; }
+  virtual Beside before(std::uint16_t rank, const Segment& segment) = 0;
+  virtual void behind(std::uint16_t /*rank*/, const Segment&, TaskId /*kernels*/) {}
+};
+
 class Step {
  public:
   explicit Step(const Setting& setting);
 
   const Setting& setting() const { return setting_; }
+  const Layout& layout() const { return setting_.layout; }
+  /// The whole network as one tensor-parallel rank sees it; and the layers of a rank's stage alone.
   const LayerGraph& graph() const { return setting_.graph; }
+  const LayerGraph& graph_of(std::uint16_t rank) const;
   PlanBuilder& plan() { return plan_; }
   Rank& rank(std::uint16_t r) { return ranks_[r]; }
-  std::uint16_t ranks() const { return setting_.ranks; }
+  std::uint16_t ranks() const { return layout().ranks(); }
+  /// The ranks of a stage.
+  auto crew(std::uint16_t stage) const {
+    const std::uint16_t first = layout().first_rank(stage);
+    const auto end = static_cast<std::uint16_t>(first + layout().ranks_per_stage());
+    return std::views::iota(first, end);
+  }
   std::int64_t iteration() const { return iteration_; }
 
   PoolId gpu_pool(std::uint16_t rank) const { return gpu_pools_[rank]; }
-  PoolId host_pool() const { return host_pool_; }
-  PoolId path_pool(std::uint16_t path) const { return path_pools_[path]; }
+  PoolId host_pool(std::uint16_t rank) const { return host_pools_[node_of(rank)]; }
+  /// `path` counts the paths of a rank's node.
+  PoolId path_pool(std::uint16_t rank, std::uint16_t path) const {
+    return path_pools_[path_of(rank, path)];
+  }
+  std::uint16_t path_of(std::uint16_t rank, std::uint16_t path) const;
   Place gpu_place(std::uint16_t rank) const { return {Tier::gpu, rank}; }
   Place host_place(std::uint16_t rank) const;
+  std::size_t node_of(std::uint16_t rank) const;
+  /// Data-parallel ranks of the whole cluster.
+  std::int64_t world() const { return layout().data(); }
   /// Elements of a rank's shard of a tensor of `elements`.
-  std::int64_t shard(std::int64_t elements) const {
-    return (elements + setting_.world - 1) / setting_.world;
-  }
-  /// Sum of the shards of all tensors, each rounded up.
-  std::int64_t shard_of_all() const { return shard_of_all_; }
+  std::int64_t shard(std::int64_t elements) const { return (elements + world() - 1) / world(); }
+  /// Sum of the shards of all tensors of the rank's stage, each rounded up.
+  std::int64_t shard_of_all(std::uint16_t rank) const { return shards_[layout().stage_of(rank)]; }
 
   /// Bytes that stay from the first task of the plan to the last.
   void reserve(PoolId pool, const std::string& owner, Bytes bytes);
@@ -114,7 +161,7 @@ class Step {
              std::span<const TaskId> after, std::span<const Effect> effects = {});
   /// Work of the main thread: follows its moment and becomes it.
   TaskId on_thread(const char* name, std::uint16_t rank, std::int32_t item, const Work& work,
-                   std::span<const TaskId> also_after = {});
+                   std::span<const TaskId> also_after = {}, std::span<const Effect> effects = {});
   /// Kernels of the compute stream: after the thread that launches them and the compute front.
   TaskId on_gpu(const char* name, std::uint16_t rank, std::int32_t item,
                 std::vector<Kernel> kernels, std::span<const TaskId> also_after,
@@ -125,31 +172,41 @@ class Step {
   TaskId to_gpu(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
                 std::span<const TaskId> after, std::span<const Effect> effects = {});
 
-  /// The kernels of one visit of a layer on every rank, sub-module by sub-module, each as soon as
-  /// its parameters are gathered. `effects[r]` are added for rank r: allocations at the start of
-  /// the first kernels, frees at the end of the last. Workspace and gradients come and go with the
-  /// visit.
+  /// From now on the launches of kernels are tasks of the main thread, which may run ahead of the
+  /// GPU by as many kernels as a stream queues. Without, launching costs the thread nothing.
+  void model_launches();
+  bool has_launches() const { return !run_ahead_.empty(); }
+
+  /// The kernels of one visit on every rank of its stage, as soon as their parameters are gathered.
+  /// A segment is a sub-module, or what lies between two collectives, or an operator where the
+  /// hooks ask for it. Workspace and gradients come and go with the visit, or with the operator.
+  void on_layer(const char* name, const Visit& visit, SegmentHooks& hooks);
+  /// The same with effects by rank of the stage: allocations at the start of the first kernels,
+  /// frees at the end of the last.
   void on_layer(const char* name, const Visit& visit, std::vector<std::vector<Effect>> effects);
+  /// Short-lived memory of an operator's kernels.
+  Bytes transient(const Visit& visit, std::size_t op) const;
   /// Who gathers parameters and who takes gradients; set by the walker.
   Gatherer* gatherer = nullptr;
   GradientSink* gradients = nullptr;
-  /// The buffer that `layer` keeps from forward to backward on `rank`.
-  std::optional<BufferId>& kept(std::size_t layer, std::uint16_t rank) {
-    return kept_[layer * setting_.ranks + rank];
-  }
-  /// What the present layer has rebuilt for its backward, besides what it kept.
-  std::optional<BufferId>& rebuilt(std::uint16_t rank) { return rebuilt_[rank]; }
+  /// The buffers that a micro-batch keeps of a layer from forward to backward on `rank`.
+  std::vector<BufferId>& kept(const Visit& visit, std::uint16_t rank);
 
-  /// The queue of the data-parallel communicator: its collectives run one after another, in the
-  /// order in which they were issued (one NCCL stream per process group).
-  LaneId collectives() const { return collectives_; }
-  /// A collective of all data-parallel ranks over a buffer of `bytes`; nothing for a single rank.
-  Work collective(CollectiveKind kind, Bytes bytes) const;
+  const std::vector<Communicator>& data_groups(std::uint16_t stage) const {
+    return data_groups_[stage];
+  }
+  /// A collective of the group over a buffer of `bytes`; a join of its ranks where it has one.
+  Work collective(CollectiveKind kind, Bytes bytes, const RankGroup& group) const;
 
   /// Tasks added from now on belong to this iteration and phase.
   void begin(std::int64_t iteration, Phase phase);
-  /// The phase ends on each rank when its main thread, compute and gradient streams are done.
+  /// The phase ends on each rank when its main thread, compute and gradient streams are done; the
+  /// main thread waits for that.
   void end(Phase phase);
+  /// The main threads of a stage wait for their GPUs.
+  void synchronize(std::uint16_t stage);
+  /// The same of some ranks, whose threads do not wait.
+  void mark(Phase phase, std::uint16_t rank);
   /// The task before everything: allocates what is reserved. Call after every prepare().
   void open();
   Plan close(std::int32_t iterations);
@@ -158,18 +215,43 @@ class Step {
   Setting setting_;
   PlanBuilder plan_;
   std::vector<Rank> ranks_;
-  std::vector<std::optional<BufferId>> kept_, rebuilt_;
-  std::vector<PoolId> gpu_pools_, path_pools_;
-  PoolId host_pool_{};
-  LaneId setup_lane_{}, collectives_{};
+  std::vector<LayerGraph> stage_graphs_;  // with several stages
+  std::vector<std::int64_t> shards_;      // by stage
+  std::unordered_map<std::uint64_t, std::vector<BufferId>> kept_;
+  std::vector<PoolId> gpu_pools_, host_pools_, path_pools_;
+  std::vector<LaneId> moments_;  // by rank: ends of phases that no thread waits for
+  std::vector<TokenId> run_ahead_;
+  std::vector<std::vector<Communicator>> data_groups_, tensor_groups_;  // by stage
+  LaneId setup_lane_{};
   std::vector<BufferId> standing_;
   OwnerId workspace_owner_{}, gradient_owner_{};
+  std::int64_t iteration_ = 0;
 
+  void add_rank(std::uint16_t rank);
+  void add_pools();
+  void add_groups();
   void add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t rank,
                        std::vector<Effect>& effects);
-  std::vector<Kernel> kernels_of(const Visit& visit, const SubModule& part) const;
-  std::int64_t iteration_ = 0;
-  std::int64_t shard_of_all_ = 0;
+  std::vector<Segment> segments(const Visit& visit, const SubModule& part, bool by_operator) const;
+  std::vector<Kernel> kernels_of(const Visit& visit, const Segment& segment) const;
+  std::vector<Effect> short_lived(const Visit& visit, std::size_t first, std::size_t last,
+                                  std::uint16_t rank);
+  TaskId launch_and_run(const char* name, const Visit& visit, std::uint16_t rank,
+                        std::vector<Kernel> kernels, const Beside& beside);
+  std::vector<std::vector<TaskId>> communicate(const Visit& visit,
+                                               std::span<const Collective> list);
+  void wait_for(std::uint16_t stage, const std::vector<std::vector<TaskId>>& tasks);
+  std::vector<TaskId> on_segment(const char* name, const Visit& visit, const Segment& segment,
+                                 const Gatherer::Ready& ready, SegmentHooks& hooks);
+  std::vector<TaskId> streams(const Rank& rank) const;
 };
+
+/// The layers of the pieces of a stage: chunk c of stage s is piece c · stages + s of the network,
+/// whose repeated blocks are divided as evenly as they go, earlier pieces first; what stands before
+/// (behind) the blocks belongs to the first (last) piece.
+struct Piece {
+  std::size_t first = 0, last = 0;  ///< layers, last excluded
+};
+std::vector<Piece> pieces_of(const LayerGraph& graph, const Parallel& parallel);
 
 }  // namespace tidegate

@@ -42,7 +42,7 @@ class SwappedOptimizer final : public OptimizerPolicy {
 
   void prepare(Step& step) override {
     const auto tensors = parameters_in_order(step.graph());
-    groups_ = pack_sub_groups(tensors, step.setting().world, options_.sub_group_size);
+    groups_ = pack_sub_groups(tensors, step.world(), options_.sub_group_size);
     path_of_ = options_.modulus > 0 ? assign_modulo(groups_.size(), options_.modulus)
                                     : assign_shares(groups_, options_.shares);
     find_tensor_paths(tensors, step);
@@ -107,14 +107,14 @@ class SwappedOptimizer final : public OptimizerPolicy {
       path.read = step.plan().lane(name + path_name(step, p) + ".read", r);
       path.write = step.plan().lane(name + path_name(step, p) + ".write", r);
       state.paths.push_back(path);
-      step.reserve(step.host_pool(), "swap buffers",
+      step.reserve(step.host_pool(r), "swap buffers",
                    static_cast<double>(options_.buffer_count) * Step::pinned(buffer_));
-      step.reserve(step.path_pool(options_.paths[p]), "optimizer files", bytes_on_path(p));
+      step.reserve(step.path_pool(r, options_.paths[p]), "optimizer files", bytes_on_path(p));
     }
     state.upload = step.plan().lane(name + "upload", r);
-    step.reserve(step.host_pool(), "16-bit gradients", pinned_gradients(step));
+    step.reserve(step.host_pool(r), "16-bit gradients", pinned_gradients(step, r));
     if (options_.has_delayed_gradients) {
-      step.reserve(step.host_pool(), "fp32 gradient buffer", Step::pinned(buffer_));
+      step.reserve(step.host_pool(r), "fp32 gradient buffer", Step::pinned(buffer_));
     }
     ranks_.push_back(std::move(state));
   }
@@ -140,8 +140,13 @@ class SwappedOptimizer final : public OptimizerPolicy {
 
   FileIo file_io(const Step& step, std::uint16_t rank, std::size_t p, Direction direction,
                  Bytes bytes) const {
-    return {direction,      options_.paths[p],    step.host_place(rank), bytes,
-            options_.block, options_.queue_depth, options_.threads};
+    return {.direction = direction,
+            .path = step.path_of(rank, options_.paths[p]),
+            .memory = step.host_place(rank),
+            .bytes = bytes,
+            .block = options_.block,
+            .queue_depth = options_.queue_depth,
+            .threads = options_.threads};
   }
 
   TaskId transfer(Step& step, const char* name, std::uint16_t rank, std::int32_t item,

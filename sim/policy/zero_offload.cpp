@@ -19,13 +19,14 @@ class ZeroOffload final : public OptimizerPolicy {
   explicit ZeroOffload(const ZeroOffloadOptions& options) : options_(options) {}
 
   void prepare(Step& step) override {
-    const auto tensors = parameters_in_order(step.graph());
     const bool swaps_groups = step.setting().zero.stage == 3;
-    const std::int64_t size = swaps_groups ? options_.sub_group_size : step.shard_of_all();
-    groups_ = pack_sub_groups(tensors, step.setting().world, std::max<std::int64_t>(size, 1));
     last_update_.assign(step.ranks(), {});
     lanes_.clear();
+    groups_.clear();
     for (std::uint16_t r = 0; r < step.ranks(); ++r) {
+      const std::int64_t size = swaps_groups ? options_.sub_group_size : step.shard_of_all(r);
+      groups_.push_back(pack_sub_groups(parameters_in_order(step.graph_of(r)), step.world(),
+                                        std::max<std::int64_t>(size, 1)));
       reserve(step, r);
       lanes_.push_back(step.plan().lane("rank" + std::to_string(r) + ".update", r));
     }
@@ -60,21 +61,21 @@ class ZeroOffload final : public OptimizerPolicy {
 
  private:
   void reserve(Step& step, std::uint16_t r) const {
-    const auto whole = static_cast<double>(step.shard_of_all());
+    const auto whole = static_cast<double>(step.shard_of_all(r));
     Bytes states, gradients;
-    for (const SubGroup& g : groups_) {
+    for (const SubGroup& g : groups_[r]) {
       const Bytes one(4 * options_.host_share * static_cast<double>(g.elements));
       // DeepSpeed pins the fp32 parameters and the gradients; CPU Adam makes its moments unpinned.
       const Bytes pinned = options_.is_pinned ? Step::pinned(one) : one;
       states += pinned + 2.0 * one;
       gradients += pinned;
     }
-    step.reserve(step.host_pool(), "optimizer states", states);
-    step.reserve(step.host_pool(), "fp32 gradients", gradients);
+    step.reserve(step.host_pool(r), "optimizer states", states);
+    step.reserve(step.host_pool(r), "fp32 gradients", gradients);
     const Bytes on_gpu(state_bytes * (1 - options_.host_share) * whole);
     step.reserve(step.gpu_pool(r), "optimizer states", on_gpu);
     if (step.setting().zero.stage == 3) {
-      step.reserve(step.host_pool(), "16-bit gradients", pinned_gradients(step));
+      step.reserve(step.host_pool(r), "16-bit gradients", pinned_gradients(step, r));
     }
   }
 
@@ -84,10 +85,10 @@ class ZeroOffload final : public OptimizerPolicy {
     const LaneId lane = options_.is_delayed ? lanes_[rank] : r.main;
     std::vector<TaskId> at(r.thread.tasks().begin(), r.thread.tasks().end());
     std::vector<TaskId> done;
-    for (std::size_t i = 0; i < groups_.size(); ++i) {
+    for (std::size_t i = 0; i < groups_[rank].size(); ++i) {
       const auto item = static_cast<std::int32_t>(i);
       const auto n =
-          static_cast<std::int64_t>(options_.host_share * static_cast<double>(groups_[i].elements));
+          static_cast<std::int64_t>(options_.host_share * static_cast<double>(groups_[rank][i].elements));
       if (n == 0) continue;
       const TaskId adam = step.add("adam", lane, rank, item, AdamStep{rank, n, DType::fp32}, at);
       const TaskId cast = step.add("cast parameters", lane, rank, item,
@@ -100,17 +101,17 @@ class ZeroOffload final : public OptimizerPolicy {
   }
 
   void update_on_gpu(Step& step, std::uint16_t rank) const {
-    const double n = (1 - options_.host_share) * static_cast<double>(step.shard_of_all());
+    const double n = (1 - options_.host_share) * static_cast<double>(step.shard_of_all(rank));
     if (n < 1) return;
     Rank& r = step.rank(rank);
     if (r.gradient) r.compute.also(*r.gradient);
     step.on_gpu("adam on gpu", rank, -1,
-                {Elementwise{Bytes(adam_traffic * n), static_cast<std::int32_t>(groups_.size())}},
+                {Elementwise{Bytes(adam_traffic * n), static_cast<std::int32_t>(groups_[rank].size())}},
                 {});
   }
 
   ZeroOffloadOptions options_;
-  std::vector<SubGroup> groups_;
+  std::vector<std::vector<SubGroup>> groups_;  // by rank
   std::vector<LaneId> lanes_;
   std::vector<std::vector<TaskId>> last_update_;
 };

@@ -31,15 +31,16 @@ Demand faster(Demand demand, const std::set<std::size_t>& resources) {
   return demand;
 }
 
-double iteration_time(const Plan& plan, std::span<const Demand> demands, const Machine& machine) {
-  const Timeline timeline = simulate(plan, demands, machine.resources());
+double iteration_time(const Plan& plan, std::span<const Demand> demands,
+                      std::span<const Resource> resources) {
+  const Timeline timeline = simulate(plan, demands, resources);
   const Steady steady = steady_period(iterations_of(plan, timeline));
   return steady.time().value() / steady.iterations();
 }
 
 }  // namespace
 
-void add_elasticities(Prediction& prediction, const Machine& machine) {
+void add_elasticities(Prediction& prediction) {
   const Report& report = prediction.report;
   const double now = report.iteration_time.value();
   std::vector<Report::Elasticity> found;
@@ -48,7 +49,7 @@ void add_elasticities(Prediction& prediction, const Machine& machine) {
     const std::set<std::size_t> resources(kin.members.begin(), kin.members.end());
     std::vector<Demand> demands;
     for (const Demand& d : prediction.demands) demands.push_back(faster(d, resources));
-    const double then = iteration_time(prediction.plan, demands, machine);
+    const double then = iteration_time(prediction.plan, demands, prediction.resources);
     found.push_back({kin.name, (now / then - 1) / step});
   }
   prediction.report.elasticities = std::move(found);

@@ -14,6 +14,6 @@ namespace tidegate {
 /// that takes nine tenths of such a resource or more while alone is done 1 % sooner, unless another
 /// resource holds it as much; others take 1 % less of it. Asked for kinds
 /// that are exposed for at least 0.5 % of the iteration, most exposed first, eight at most.
-void add_elasticities(Prediction& prediction, const Machine& machine);
+void add_elasticities(Prediction& prediction);
 
 }  // namespace tidegate

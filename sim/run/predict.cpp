@@ -4,11 +4,12 @@
 
 #include "sim/engine/simulate.hpp"
 #include "sim/policy/build_plan.hpp"
+#include "sim/policy/layout.hpp"
 
 namespace tidegate {
 namespace {
 
-// Work that the GPUs of one node do in one iteration, recomputation included.
+// Work that the GPUs of the plan do in one iteration, recomputation included.
 Flops computed(const Plan& plan) {
   std::vector<Flops> by_work;
   for (const Work& work : plan.works) {
@@ -31,20 +32,24 @@ std::vector<std::string> assumptions_of(const Machine& machine) {
   return lines;
 }
 
-RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Plan& plan) {
-  const auto nodes = static_cast<double>(scenario.machine.nodes());
-  const std::int64_t world = scenario.ranks * scenario.machine.nodes();
-  const auto steps = static_cast<double>(world * scenario.workload.accumulation);
+RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layout& layout,
+                  const Plan& plan) {
+  const std::int64_t data = layout.data();
+  const auto& p = layout.parallel();
+  // The graph is what one tensor-parallel rank computes of all stages.
+  const auto steps = static_cast<double>(data * p.tensor * scenario.workload.accumulation);
+  const double ranks_per_rank_here =
+      static_cast<double>(layout.world()) / static_cast<double>(layout.ranks());
   RunFacts facts{.scenario = scenario.name,
                  .policy = scenario.policy.describe(),
                  .profile = scenario.machine.name(),
                  .revision = revision(),
                  .parameters = graph.parameters,
                  .active_parameters = graph.active_parameters,
-                 .tokens_per_iteration = graph.tokens * world * scenario.workload.accumulation,
-                 .gpus = static_cast<std::int32_t>(world),
+                 .tokens_per_iteration = graph.tokens * data * scenario.workload.accumulation,
+                 .gpus = static_cast<std::int32_t>(layout.world()),
                  .model_flops = 3 * steps * graph.forward_flops(),
-                 .hardware_flops = nodes * computed(plan),
+                 .hardware_flops = ranks_per_rank_here * computed(plan),
                  .assumptions = assumptions_of(scenario.machine),
                  .notes = {},
                  .next = {},
@@ -55,24 +60,45 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Plan&
   return facts;
 }
 
+// Data-parallel ranks of one node see the whole node, used or not.
+Machine machine_of(const Scenario& scenario, const Layout& layout) {
+  const bool is_whole_node = layout.nodes_here() == 1 && layout.tensor_here() == layout.parallel().tensor;
+  if (is_whole_node) return scenario.machine;
+  return scenario.machine.part(layout.nodes_here(), layout.gpus_per_node_here());
+}
+
 }  // namespace
 
 const char* revision() { return TIDEGATE_REVISION; }
 
+Layout layout_of(const Scenario& scenario) {
+  const Workload& w = scenario.workload;
+  return Layout({w.tensor_parallel, w.pipeline_parallel, w.interleave}, scenario.machine.nodes(),
+                scenario.ranks, scenario.policy.stays_on_gpu());
+}
+
 Prediction predict(Scenario& scenario) {
   Prediction p;
   p.graph = build_graph(scenario.workload);
+  const Layout layout = layout_of(scenario);
+  const Machine machine = machine_of(scenario, layout);
+  const auto resources = machine.resources();
+  p.resources.assign(resources.begin(), resources.end());
   const Setting setting{.graph = p.graph,
-                        .machine = scenario.machine,
+                        .machine = machine,
                         .zero = scenario.policy.zero,
                         .accumulation = scenario.workload.accumulation,
-                        .ranks = scenario.ranks,
-                        .world = scenario.ranks * scenario.machine.nodes()};
+                        .layout = layout};
+  ActivationPolicy& activations = *scenario.policy.activations;
+  if (const std::int32_t profiling = activations.profiling_iterations(); profiling > 0) {
+    const Plan profile = build_plan(setting, scenario.policy, profiling);
+    activations.learn(simulate(profile, price(profile, machine), p.resources));
+  }
   p.plan = build_plan(setting, scenario.policy, scenario.iterations);
-  p.demands = price(p.plan, scenario.machine);
-  p.timeline = simulate(p.plan, p.demands, scenario.machine.resources());
-  p.report = summarize(p.plan, p.timeline, p.demands, scenario.machine.resources(),
-                       facts_of(scenario, p.graph, p.plan));
+  p.demands = price(p.plan, machine);
+  p.timeline = simulate(p.plan, p.demands, p.resources);
+  p.report = summarize(p.plan, p.timeline, p.demands, p.resources,
+                       facts_of(scenario, p.graph, layout, p.plan));
   return p;
 }
 

@@ -15,7 +15,8 @@ namespace tidegate {
 struct Prediction {
   LayerGraph graph;
   Plan plan;
-  std::vector<Demand> demands;  ///< by work of the plan
+  std::vector<Demand> demands;      ///< by work of the plan
+  std::vector<Resource> resources;  ///< of the nodes that the plan contains
   Timeline timeline;
   Report report;
 };

@@ -66,10 +66,35 @@ std::uint16_t read_ranks(yaml::Map& map, const Machine& machine) {
   return static_cast<std::uint16_t>(ranks);
 }
 
-void check(yaml::Map& map, const Workload& workload) {
-  if (workload.tensor_parallel == 1) return;
-  map.at("workload")
-      .problem("tensor_parallel: ranks are data-parallel in this version; set it to 1");
+// Whether the ranks can be divided as the workload asks.
+void check_layout(yaml::Map& map, const Workload& w, std::int64_t ranks, std::int64_t nodes,
+                  std::int64_t zero_stage) {
+  const std::int64_t t = w.tensor_parallel, p = w.pipeline_parallel, gpus = ranks * nodes;
+  const auto problem = [&](const char* key, const std::string& text) {
+    yaml::Map workload = map.at("workload").map();
+    workload.ignore_rest();
+    workload.find(key).value_or(workload.node()).problem(text);
+  };
+  if (!w.explicit_layers.empty() && t > 1) {
+    problem("tensor_parallel", "splits a network of known shape; give the layers of one rank as "
+                               "they are, and set it to 1");
+  } else if (ranks % t != 0) {
+    problem("tensor_parallel",
+            fmt::format("is {}, which does not divide the {} ranks of a node; a group stays within "
+                        "a node",
+                        t, ranks));
+  } else if (gpus % (t * p) != 0) {
+    problem("pipeline_parallel",
+            fmt::format("is {}: {} x {} tensor-parallel ranks do not divide the {} GPUs of {} "
+                        "node{}; set machine.fabric.nodes or ranks",
+                        p, p, t, gpus, nodes, nodes == 1 ? "" : "s"));
+  }
+  if (p > 1 && zero_stage > 1) {
+    problem("pipeline_parallel",
+            fmt::format("goes with zero.stage 0 or 1, as in DeepSpeed and Megatron-LM; the stage "
+                        "is {}",
+                        zero_stage));
+  }
 }
 
 }  // namespace
@@ -112,7 +137,14 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
       scenario.iterations =
           static_cast<std::int32_t>(std::min<std::int64_t>(iterations, most_iterations));
     }
-    check(map, scenario.workload);
+    const std::int32_t least = scenario.policy.activations->least_iterations();
+    if (scenario.iterations < least) {
+      map.find("iterations").value_or(map.node()).problem(fmt::format(
+          "is {}; the activations of this policy are steady from {} iterations on",
+          scenario.iterations, least));
+    }
+    check_layout(map, scenario.workload, scenario.ranks, scenario.machine.nodes(),
+                 scenario.policy.zero.stage);
   }
   document.finish();
   return scenario;

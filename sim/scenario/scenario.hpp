@@ -17,8 +17,8 @@ inline constexpr std::int32_t most_iterations = 1000;
 /// A question: this workload, on this machine, under this policy.
 ///
 /// The file has the sections name, workload (sim/graph/workload.hpp), hardware (a profile's name or
-/// path), policy (sim/policy/policy.hpp), and optionally ranks (data-parallel ranks per node; all
-/// GPUs by default) and iterations.
+/// path), policy (sim/policy/policy.hpp), and optionally ranks (GPUs used per node; all
+/// by default) and iterations.
 struct Scenario {
   std::string name;
   Workload workload;

@@ -13,7 +13,7 @@ const std::string scenarios = std::string(TIDEGATE_SOURCE_DIR) + "/scenarios/";
 double elasticity_of(const std::string& file, const std::string& name) {
   Scenario scenario = load_scenario(scenarios + file);
   Prediction p = predict(scenario);
-  add_elasticities(p, scenario.machine);
+  add_elasticities(p);
   const auto at = std::ranges::find(p.report.elasticities, name, &Report::Elasticity::name);
   REQUIRE(at != p.report.elasticities.end());
   return at->value;

@@ -1,0 +1,398 @@
+#include "sim/policy/ssdtrain.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "models/base/error.hpp"
+#include "sim/policy/activations.hpp"
+#include "sim/policy/adaptive_keep.hpp"
+#include "sim/policy/module_order.hpp"
+#include "sim/policy/saved_tensors.hpp"
+
+namespace tidegate {
+namespace {
+
+// A tensor of a micro-batch on a rank, from the operator that saves it to the last that needs it.
+struct Saved {
+  BufferId buffer{};  // as forward allocated it
+  bool is_stored = false;
+  std::optional<TaskId> stored;     // end of its store
+  std::optional<ChoiceId> stays;    // forwarded: backward came before the store had ended
+  std::optional<ChoiceId> dropped;  // its queued store is cancelled
+  bool is_requested = false;
+  std::optional<TaskId> loaded;
+  BufferId loaded_buffer{};
+};
+
+class SsdTrain final : public ActivationPolicy {
+ public:
+  SsdTrain(SsdTrainOptions options, const Machine& machine)
+      : options_(std::move(options)),
+        transport_(options_.transport),
+        where_(transport_.describe(machine)) {}
+
+  std::vector<Visit> backward_order(const LayerGraph&, std::size_t first,
+                                    std::size_t last) const override {
+    return plain_backward(first, last);
+  }
+  bool stays_on_gpu() const override { return false; }
+  std::int32_t profiling_iterations() const override {
+    return options_.is_adaptive ? options_.profile_iteration + 1 : 0;
+  }
+  std::int32_t least_iterations() const override {
+    return options_.is_adaptive ? options_.profile_iteration + 3 : 3;
+  }
+
+  void prepare(Step& step) override;
+  void begin(Step& step, std::int32_t iteration) override;
+  void upcoming(const Action& now, const Action* next) override;
+  void add(Step& step, const Visit& visit) override;
+  void learn(const Timeline& timeline) override;
+  std::string describe() const override;
+
+ private:
+  class Forward;
+  class Backward;
+  using Key = std::pair<std::size_t, std::size_t>;  // layer, index of SavedTensors
+  using Batch = std::map<Key, Saved>;
+
+  SsdTrainOptions options_;
+  Transport transport_;
+  std::string where_;
+  std::vector<SavedTensors> layers_;
+  ModuleOrder modules_;
+  std::vector<Position> last_modules_;             // by piece: the last that saves for storing
+  std::vector<std::optional<Position>> boundary_;  // by rank: from here on tensors are kept
+  std::vector<KeepProfile> profile_;               // by rank
+  bool is_profiled_ = false;
+  std::int32_t iteration_ = 0;
+  std::map<std::pair<std::int32_t, std::uint16_t>, Batch> batches_;  // by micro-batch and rank
+  std::optional<Action> next_backward_;  // of another micro-batch, when backward ends
+  bool backward_follows_ = false;        // of the micro-batch in forward
+
+  Batch& batch(const Visit& v, std::uint16_t r) { return batches_[{v.micro_batch, r}]; }
+  void reserve(Step& step);
+  void find_last_modules(const LayerGraph& graph);
+  bool may_be_stored(const Layer& layer, const SavedTensors::Tensor& t) const;
+  bool is_stored(const Step& step, const Visit& visit, std::uint16_t rank,
+                 const SavedTensors::Tensor& t) const;
+  bool is_profiling(const Visit& visit) const {
+    return !is_profiled_ && iteration_ == options_.profile_iteration && visit.micro_batch == 0;
+  }
+  void save(Step& step, const Visit& visit, std::uint16_t rank, std::size_t op, Beside& beside);
+  void store(Step& step, const Visit& visit, std::uint16_t rank, std::size_t op, TaskId kernels);
+  void need(Step& step, const Visit& visit, std::uint16_t rank, std::size_t op, Beside& beside);
+  void request(Step& step, const Visit& visit, std::uint16_t rank, std::span<const Position> ahead,
+               const Position* own, bool own_on_thread);
+  void prefetch_last_of(Step& step, const Action& action);
+};
+
+// What forward adds around its operators.
+class SsdTrain::Forward final : public SegmentHooks {
+ public:
+  Forward(SsdTrain& policy, Step& step, const Visit& visit)
+      : policy_(policy), step_(step), visit_(visit) {}
+  bool is_by_operator() const override { return true; }
+  Beside before(std::uint16_t rank, const Segment& s) override {
+    Beside beside;
+    policy_.save(step_, visit_, rank, s.first, beside);
+    return beside;
+  }
+  void behind(std::uint16_t rank, const Segment& s, TaskId kernels) override {
+    policy_.store(step_, visit_, rank, s.first, kernels);
+  }
+
+ private:
+  SsdTrain& policy_;
+  Step& step_;
+  Visit visit_;
+};
+
+class SsdTrain::Backward final : public SegmentHooks {
+ public:
+  Backward(SsdTrain& policy, Step& step, const Visit& visit)
+      : policy_(policy), step_(step), visit_(visit) {}
+  bool is_by_operator() const override { return true; }
+  Beside before(std::uint16_t rank, const Segment& s) override {
+    Beside beside;
+    policy_.need(step_, visit_, rank, s.first, beside);
+    return beside;
+  }
+
+ private:
+  SsdTrain& policy_;
+  Step& step_;
+  Visit visit_;
+};
+
+void SsdTrain::prepare(Step& step) {
+  step.model_launches();
+  layers_.clear();
+  batches_.clear();
+  for (const Layer& layer : step.graph().layers) {
+    layers_.emplace_back(layer, options_.deduplicates);
+  }
+  modules_ = ModuleOrder(step.graph(), pieces_of(step.graph(), step.layout().parallel()));
+  find_last_modules(step.graph());
+  if (!is_profiled_) profile_.assign(step.ranks(), {});
+  boundary_.resize(step.ranks());
+  reserve(step);
+}
+
+// Files and pinned memory for all that may wait at the same time: of every micro-batch that a stage
+// has in flight, all that may be stored.
+void SsdTrain::reserve(Step& step) {
+  const auto stages = static_cast<std::int64_t>(step.layout().stages());
+  const auto pieces = pieces_of(step.graph(), step.layout().parallel());
+  Bytes largest;
+  std::vector<Bytes> waiting(step.ranks());
+  for (std::uint16_t r = 0; r < step.ranks(); ++r) {
+    const std::int64_t stage = step.layout().stage_of(r);
+    const std::int64_t in_flight = std::min(stages - stage, step.setting().accumulation);
+    for (std::size_t i = static_cast<std::size_t>(stage); i < pieces.size();
+         i += static_cast<std::size_t>(stages)) {
+      for (std::size_t l = pieces[i].first; l < pieces[i].last; ++l) {
+        for (const SavedTensors::Tensor& t : layers_[l].tensors) {
+          if (!may_be_stored(step.graph().layers[l], t)) continue;
+          waiting[r] += static_cast<double>(in_flight) * t.saved.bytes;
+          largest = std::max(largest, t.saved.bytes);
+        }
+      }
+    }
+  }
+  transport_.prepare(step, waiting, largest);
+}
+
+void SsdTrain::find_last_modules(const LayerGraph& graph) {
+  last_modules_.clear();
+  for (std::size_t p = 0; p < modules_.pieces(); ++p) {
+    Position last = modules_.first_of(p);
+    for (std::size_t l = modules_.piece(p).first; l < modules_.piece(p).last; ++l) {
+      for (const SavedTensors::Tensor& t : layers_[l].tensors) {
+        if (may_be_stored(graph.layers[l], t)) last = std::max(last, Position{l, t.first});
+      }
+    }
+    last_modules_.push_back(last);
+  }
+}
+
+void SsdTrain::begin(Step&, std::int32_t iteration) {
+  iteration_ = iteration;
+  batches_.clear();
+}
+
+void SsdTrain::upcoming(const Action& now, const Action* next) {
+  const bool is_backward_next = next != nullptr && !next->is_forward;
+  backward_follows_ = is_backward_next && next->micro_batch == now.micro_batch;
+  next_backward_.reset();
+  if (!now.is_forward && is_backward_next) next_backward_ = *next;
+}
+
+void SsdTrain::add(Step& step, const Visit& visit) {
+  if (visit.pass == Pass::forward) {
+    Forward hooks(*this, step, visit);
+    step.on_layer("forward", visit, hooks);
+    return;
+  }
+  Backward hooks(*this, step, visit);
+  step.on_layer("backward", visit, hooks);
+  if (next_backward_ && options_.prefetches_across && modules_.is_first_layer(visit.layer)) {
+    prefetch_last_of(step, *next_backward_);
+  }
+}
+
+bool SsdTrain::may_be_stored(const Layer& layer, const SavedTensors::Tensor& t) const {
+  if (t.saved.elements < options_.threshold) return false;
+  const Operator& op = layer.operators[t.first];
+  return std::ranges::none_of(options_.excluded, [&](const std::string& name) {
+    return name == name_of(layer.kind) || name == layer.name || name == op.name;
+  });
+}
+
+bool SsdTrain::is_stored(const Step& step, const Visit& visit, std::uint16_t rank,
+                         const SavedTensors::Tensor& t) const {
+  if (iteration_ == 0 || !may_be_stored(step.graph().layers[visit.layer], t)) return false;
+  const Position at{visit.layer, t.first};
+  if (options_.keeps_last_module && backward_follows_ && 
+      at == last_modules_[modules_.piece_of(visit.layer)])
+    return false;
+  const bool is_adapted = options_.is_adaptive && iteration_ > options_.profile_iteration;
+  return !is_adapted || !boundary_[rank] || at < *boundary_[rank];
+}
+
+void SsdTrain::save(Step& step, const Visit& visit, std::uint16_t rank, std::size_t op,
+                    Beside& beside) {
+  for (const std::size_t i : layers_[visit.layer].saved_at[op]) {
+    const SavedTensors::Tensor& t = layers_[visit.layer].tensors[i];
+    Saved& saved = batch(visit, rank)[{visit.layer, i}];
+    saved.is_stored = is_stored(step, visit, rank, t);
+    const OwnerId owner =
+        step.plan().owner(saved.is_stored ? "activations to store" : "kept activations");
+    // A storage that is saved again is there already.
+    saved.buffer = step.plan().buffer(step.gpu_pool(rank), owner,
+                                      t.is_repeated ? Bytes(0) : t.saved.bytes);
+    beside.effects.push_back(allocate(saved.buffer));
+  }
+}
+
+void SsdTrain::store(Step& step, const Visit& visit, std::uint16_t rank, std::size_t op,
+                     TaskId kernels) {
+  if (is_profiling(visit)) {
+    profile_[rank].computed(step.graph(), {visit.layer, op}, kernels);
+  }
+  for (const std::size_t i : layers_[visit.layer].saved_at[op]) {
+    Saved& saved = batch(visit, rank)[{visit.layer, i}];
+    if (!saved.is_stored) continue;
+    PlanBuilder& plan = step.plan();
+    if (options_.forwards) saved.stays = plan.choice(Choice::Rule::unfinished);
+    if (options_.forwards && options_.cancels) saved.dropped = plan.choice(Choice::Rule::unstarted);
+    const Bytes bytes = layers_[visit.layer].tensors[i].saved.bytes;
+    Transport::Job job{.name = "store",
+                       .rank = rank,
+                       .item = static_cast<std::int32_t>(visit.layer),
+                       .bytes = bytes,
+                       .when = saved.dropped ? When::no(*saved.dropped) : When{},
+                       .after = {kernels},
+                       .at_start = {},
+                       .at_end = {}};
+    job.at_end.push_back(saved.stays ? free(saved.buffer, When::no(*saved.stays))
+                                     : free(saved.buffer));
+    const Transport::Moved moved = transport_.store(step, job);
+    saved.stored = moved.last;
+    if (saved.stays) plan.watch(*saved.stays, moved.last);
+    if (saved.dropped) plan.watch(*saved.dropped, moved.first);
+    if (is_profiling(visit)) profile_[rank].stored(moved.first, moved.last, bytes);
+  }
+}
+
+void SsdTrain::need(Step& step, const Visit& visit, std::uint16_t rank, std::size_t op,
+                    Beside& beside) {
+  const Position here{visit.layer, op};
+  const bool is_head = modules_.is_chunk_head(here, options_.chunk);
+  std::vector<Position> ahead;
+  if (options_.prefetches && is_head) ahead = modules_.rest_of_chunk(here, options_.chunk);
+  request(step, visit, rank, ahead, &here, is_head || !options_.prefetches);
+  for (const std::size_t i : layers_[visit.layer].needed_at[op]) {
+    const Saved& saved = batch(visit, rank).at({visit.layer, i});
+    if (saved.loaded) beside.launch_after.push_back(*saved.loaded);
+    if (layers_[visit.layer].tensors[i].first != op) continue;  // needed once more
+    if (!saved.is_stored) {
+      beside.effects.push_back(free(saved.buffer));
+    } else if (saved.stays) {
+      beside.effects.push_back(free(saved.buffer, When::yes(*saved.stays)));
+      beside.effects.push_back(free(saved.loaded_buffer, When::no(*saved.stays)));
+    } else {
+      beside.effects.push_back(free(saved.loaded_buffer));
+    }
+  }
+}
+
+// Brings the tensors of modules back that nobody has asked for yet: those of `ahead` by the pool,
+// those of `own` by the pool or by the launch thread itself.
+void SsdTrain::request(Step& step, const Visit& visit, std::uint16_t rank,
+                       std::span<const Position> ahead, const Position* own, bool own_on_thread) {
+  struct Wanted {
+    Saved* saved;
+    SavedTensor tensor;
+    std::int32_t item;
+    bool on_thread;
+  };
+  std::vector<Wanted> wanted;
+  std::vector<Effect> decisions;
+  const auto ask = [&](const Position& at, bool on_thread) {
+    for (const std::size_t i : layers_[at.layer].needed_at[at.op]) {
+      Saved& saved = batch(visit, rank).at({at.layer, i});
+      if (!saved.is_stored || saved.is_requested) continue;
+      saved.is_requested = true;
+      wanted.push_back({&saved, layers_[at.layer].tensors[i].saved,
+                        static_cast<std::int32_t>(at.layer), on_thread});
+      if (saved.stays) decisions.push_back(decide(*saved.stays));
+      if (saved.dropped) decisions.push_back(decide(*saved.dropped));
+    }
+  };
+  for (const Position& at : ahead) ask(at, false);
+  if (own != nullptr) ask(*own, own_on_thread);
+  if (wanted.empty()) return;
+  const TaskId trigger = step.on_thread("request tensors", rank, wanted.front().item, Delay{}, {},
+                                        decisions);
+  for (const Wanted& w : wanted) {
+    Saved& saved = *w.saved;
+    saved.loaded_buffer = step.plan().buffer(
+        step.gpu_pool(rank), step.plan().owner("loaded activations"), w.tensor.bytes);
+    const When when = saved.stays ? When::no(*saved.stays) : When{};
+    std::vector<TaskId> after = {trigger};
+    if (!saved.stays) after.push_back(*saved.stored);  // else it has ended, or nothing is read
+    const Transport::Job job{.name = "load",
+                             .rank = rank,
+                             .item = w.item,
+                             .bytes = w.tensor.bytes,
+                             .when = when,
+                             .after = after,
+                             .at_start = {allocate(saved.loaded_buffer, when)},
+                             .at_end = {}};
+    saved.loaded = (w.on_thread ? transport_.load_on_thread(step, job) : transport_.load(step, job))
+                       .last;
+  }
+}
+
+void SsdTrain::prefetch_last_of(Step& step, const Action& action) {
+  const auto piece = static_cast<std::size_t>(action.piece(step.layout().stages()));
+  const Position last = last_modules_[piece];
+  const Visit visit{last.layer, Pass::backward, action.stage, action.micro_batch};
+  for (const std::uint16_t r : step.crew(action.stage)) {
+    request(step, visit, r, {&last, 1}, nullptr, false);
+  }
+}
+
+// Each rank measures its own bandwidth and finds its own boundary.
+void SsdTrain::learn(const Timeline& timeline) {
+  for (std::size_t r = 0; r < profile_.size(); ++r) {
+    boundary_[r] = profile_[r].boundary(timeline, options_.bandwidth, options_.flips);
+  }
+  is_profiled_ = true;
+}
+
+std::string SsdTrain::describe() const {
+  return fmt::format("SSDTrain: activations to {}{}", where_,
+                     options_.is_adaptive ? ", adaptive keep" : "");
+}
+
+}  // namespace
+
+std::unique_ptr<ActivationPolicy> make_ssdtrain(yaml::Map& options, const Machine& machine) {
+  SsdTrainOptions o;
+  o.transport = read_transport(options, machine);
+  o.threshold = options.count_or("threshold", o.threshold);
+  if (const auto excluded = options.find("excluded")) {
+    o.excluded.clear();
+    for (const yaml::Node& name : excluded->items()) o.excluded.push_back(name.text());
+  }
+  o.deduplicates = options.flag_or("deduplicate", o.deduplicates);
+  o.prefetches = options.flag_or("prefetch", o.prefetches);
+  o.chunk = options.count_or("prefetch_chunk", o.chunk, 1);
+  o.prefetches_across = options.flag_or("prefetch_across", o.prefetches_across);
+  o.forwards = options.flag_or("forwarding", o.forwards);
+  o.cancels = options.flag_or("cancel_forwarded", o.cancels);
+  if (o.cancels && !o.forwards) {
+    options.at("cancel_forwarded").problem("needs forwarding; leave it out or switch both on");
+  }
+  o.keeps_last_module = options.flag_or("keep_last_module", o.keeps_last_module);
+  o.is_adaptive = options.flag_or("adaptive", o.is_adaptive);
+  const auto bandwidth = options.find("bandwidth");
+  if (bandwidth) o.bandwidth = bandwidth->quantity<BytesPerSecond>();
+  if (bandwidth && !o.is_adaptive) bandwidth->problem("needs adaptive; leave it out");
+  if (const auto iteration = options.find("profile_iteration")) {
+    o.profile_iteration = static_cast<std::int32_t>(iteration->count(1, 100));
+    if (!o.is_adaptive) iteration->problem("needs adaptive; leave it out");
+  }
+  constexpr std::array<std::string_view, 2> flips = {"after_node", "before_node"};
+  o.flips = options.choice_or("keep_switch", flips, 0) == 0 ? KeepSwitch::after_node
+                                                           : KeepSwitch::before_node;
+  return std::make_unique<SsdTrain>(std::move(o), machine);
+}
+
+}  // namespace tidegate
