@@ -125,6 +125,12 @@ TEST_CASE("assumptions about what is exposed most come first", "[text]") {
   };
   CHECK(keys(9) == "ecbd");  // gpu0 and gpu1 together: 2 s; neither memory nor what is not exposed
   CHECK(keys(2) == "ec");
+  SECTION("several nodes have the same assumptions") {
+    for (Report::Resource& r : report.resources) {
+      if (r.name == "nvme") r.name = "node12.nvme";
+    }
+    CHECK(keys(9) == "ecbd");
+  }
   SECTION("the room of a memory comes first when it is too small") {
     report.overflows = {{.pool = "gpu1"}};
     CHECK(keys(2) == "ae");
