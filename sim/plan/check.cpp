@@ -100,6 +100,8 @@ class Check {
         return plan_.tokens.size();
       case Effect::Kind::lock:
         return plan_.locks.size();
+      case Effect::Kind::decide:
+        return plan_.choices.size();
     }
     return 0;
   }

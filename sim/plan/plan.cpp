@@ -23,17 +23,22 @@ const char* name_of(Phase phase) {
   return names.at(static_cast<std::size_t>(phase));
 }
 
-Effect allocate(BufferId buffer) {
-  return {static_cast<std::uint32_t>(buffer), 0, Effect::Kind::allocate};
+Effect allocate(BufferId buffer, When when) {
+  return {static_cast<std::uint32_t>(buffer), 0, when, Effect::Kind::allocate};
 }
-Effect free(BufferId buffer) { return {static_cast<std::uint32_t>(buffer), 0, Effect::Kind::free}; }
-Effect acquire(TokenId tokens, std::int32_t count) {
-  return {static_cast<std::uint32_t>(tokens), count, Effect::Kind::acquire};
+Effect free(BufferId buffer, When when) {
+  return {static_cast<std::uint32_t>(buffer), 0, when, Effect::Kind::free};
 }
-Effect release(TokenId tokens, std::int32_t count) {
-  return {static_cast<std::uint32_t>(tokens), count, Effect::Kind::release};
+Effect acquire(TokenId tokens, std::int32_t count, When when) {
+  return {static_cast<std::uint32_t>(tokens), count, when, Effect::Kind::acquire};
 }
-Effect hold(LockId lock) { return {static_cast<std::uint32_t>(lock), 0, Effect::Kind::lock}; }
+Effect release(TokenId tokens, std::int32_t count, When when) {
+  return {static_cast<std::uint32_t>(tokens), count, when, Effect::Kind::release};
+}
+Effect hold(LockId lock) { return {static_cast<std::uint32_t>(lock), 0, {}, Effect::Kind::lock}; }
+Effect decide(ChoiceId choice) {
+  return {static_cast<std::uint32_t>(choice), 0, {}, Effect::Kind::decide};
+}
 
 std::string Plan::label(TaskId t) const {
   const Task& x = task(t);
@@ -91,6 +96,18 @@ WorkId PlanBuilder::work(const Work& work) {
   return id;
 }
 
+ChoiceId PlanBuilder::choice(Choice::Rule rule) {
+  ensure(plan_.choices.size() < std::numeric_limits<std::int32_t>::max(), "a plan's table is full");
+  plan_.choices.push_back({Choice::nobody, rule});
+  return static_cast<ChoiceId>(plan_.choices.size() - 1);
+}
+
+void PlanBuilder::watch(ChoiceId choice, TaskId watched) {
+  ensure(index(choice) < plan_.choices.size() && index(watched) < plan_.size(),
+         "a choice of the plan watches a task that was added before");
+  plan_.choices[index(choice)].watched = watched;
+}
+
 TaskId PlanBuilder::add(const NewTask& task, WorkId work, std::span<const TaskId> after,
                         std::span<const Effect> effects) {
   const auto id = next_id<TaskId>(plan_.tasks);
@@ -109,7 +126,8 @@ TaskId PlanBuilder::add(const NewTask& task, WorkId work, std::span<const TaskId
                          .name = literal->second,
                          .rank = task.rank,
                          .iteration = iteration_,
-                         .phase = phase_});
+                         .phase = phase_,
+                         .when = task.when});
   const auto first = static_cast<std::ptrdiff_t>(plan_.after_list.size());
   for (const TaskId before : after) {
     ensure(before < id, "a task comes after tasks that were added before it");

@@ -26,7 +26,13 @@
 /// Waiting tasks get them in the order in which they began to wait, ties by task number; a task
 /// that waits for something else holds up nobody.
 ///
-/// Works are kept once (`works`); a task is 28 bytes plus its predecessors and effects.
+/// Some decisions depend on time. A plan writes them as choices, by a rule that every executor can
+/// follow, and tasks and effects may hang on the outcome. A task whose `when` does not hold is
+/// skipped: once its predecessors have ended and its lane gives it its turn, it passes at once (its
+/// start is its end), without work, tokens, lock or effects. A task that waits for tokens or its
+/// lock has not started: when a choice turns against it meanwhile, it passes at that moment.
+///
+/// Works are kept once (`works`); a task is 32 bytes plus its predecessors and effects.
 namespace tidegate {
 
 enum class TaskId : std::uint32_t {};
@@ -38,6 +44,7 @@ enum class TokenId : std::uint16_t {};
 enum class LockId : std::uint16_t {};
 enum class BufferId : std::uint32_t {};
 enum class NameId : std::uint16_t {};
+enum class ChoiceId : std::uint32_t {};
 
 template <class Id>
 constexpr std::size_t index(Id id)
@@ -78,20 +85,56 @@ struct Buffer {
   OwnerId owner{};
 };
 
+/// A yes-or-no decision that depends on time: whether a task is over yet. It is taken once, when
+/// the task starts that has the effect `decide`: yes when `watched` has not ended by then
+/// (unfinished), or has not even started (unstarted); a skipped task starts and ends when it
+/// passes. The ends of an instant come before its starts, so a task that ends in that very instant
+/// has ended. Before it is taken, and if it never is, the outcome is no.
+struct Choice {
+  enum class Rule : std::uint8_t { unfinished, unstarted };
+  static constexpr TaskId nobody{std::numeric_limits<std::uint32_t>::max()};
+  TaskId watched = nobody;
+  Rule rule = Rule::unfinished;
+};
+/// Condition of a task or of an effect: always, or only with one outcome of a choice.
+struct When {
+  std::int32_t code = 0;  ///< 0 always, c + 1 when choice c is yes, -(c + 1) when it is no
+
+  static constexpr When yes(ChoiceId c) { return {static_cast<std::int32_t>(index(c)) + 1}; }
+  static constexpr When no(ChoiceId c) { return {-static_cast<std::int32_t>(index(c)) - 1}; }
+  constexpr bool is_always() const { return code == 0; }
+  constexpr bool wants_yes() const { return code > 0; }
+  /// Unless is_always.
+  constexpr ChoiceId choice() const {
+    return static_cast<ChoiceId>(static_cast<std::uint32_t>(code > 0 ? code : -code) - 1);
+  }
+  /// outcomes[c]: 1 when choice c is yes; what is missing is no.
+  constexpr bool holds(std::span<const std::uint8_t> outcomes) const {
+    if (code == 0) return true;
+    const std::size_t c = index(choice());
+    return (c < outcomes.size() && outcomes[c] != 0) == wants_yes();
+  }
+  bool operator==(const When&) const = default;
+};
+
 struct Effect {
-  enum class Kind : std::uint8_t { allocate, free, acquire, release, lock };
-  std::uint32_t target = 0;  ///< BufferId, TokenId or LockId
+  enum class Kind : std::uint8_t { allocate, free, acquire, release, lock, decide };
+  std::uint32_t target = 0;  ///< BufferId, TokenId, LockId or ChoiceId
   std::int32_t count = 0;    ///< tokens
+  When when;
   Kind kind = Kind::allocate;
   bool operator==(const Effect&) const = default;
 };
-/// allocate, acquire and lock happen at the start of the task, free and release at its end; a lock
-/// is held from start to end.
-Effect allocate(BufferId buffer);
-Effect free(BufferId buffer);
-Effect acquire(TokenId tokens, std::int32_t count = 1);
-Effect release(TokenId tokens, std::int32_t count = 1);
+/// decide, allocate, acquire and lock happen at the start of the task, free and release at its end;
+/// a lock is held from start to end. An effect happens if its condition holds at its own moment. Of
+/// the effects of a start, decisions come first, so that the others can use their outcome; but what
+/// a task waits for before its start, tokens, cannot.
+Effect allocate(BufferId buffer, When when = {});
+Effect free(BufferId buffer, When when = {});
+Effect acquire(TokenId tokens, std::int32_t count = 1, When when = {});
+Effect release(TokenId tokens, std::int32_t count = 1, When when = {});
 Effect hold(LockId lock);
+Effect decide(ChoiceId choice);
 
 struct Task {
   WorkId work{};
@@ -104,6 +147,7 @@ struct Task {
   std::uint16_t rank = 0;
   std::uint16_t iteration = 0;
   Phase phase = Phase::other;
+  When when;
 };
 
 /// End of a phase of an iteration on a rank: the task whose end is that moment.
@@ -122,6 +166,7 @@ struct Plan {
   std::vector<Tokens> tokens;
   std::vector<Lock> locks;
   std::vector<Buffer> buffers;
+  std::vector<Choice> choices;
   std::vector<std::string> names;
   std::vector<Task> tasks;
   std::vector<TaskId> after_list;   ///< predecessors of all tasks, row by row
@@ -161,6 +206,7 @@ class PlanBuilder {
     LaneId lane{};
     std::uint16_t rank = 0;
     std::int32_t item = -1;
+    When when = {};
   };
 
   LaneId lane(std::string name, std::uint16_t rank, std::uint16_t width = 1);
@@ -170,6 +216,10 @@ class PlanBuilder {
   LockId lock(std::string name);
   BufferId buffer(PoolId pool, OwnerId owner, Bytes bytes);
   WorkId work(const Work& work);
+  /// A choice is made first and told later what it watches: a task that can be cancelled hangs on a
+  /// choice that watches that same task.
+  ChoiceId choice(Choice::Rule rule);
+  void watch(ChoiceId choice, TaskId watched);
 
   /// Iteration and phase of the tasks added from now on.
   void enter(std::uint16_t iteration, Phase phase) { iteration_ = iteration, phase_ = phase; }

@@ -217,7 +217,7 @@ class PlanReader {
       tokens = l.number_in<std::int32_t>(w.substr(star + 1), "a count", -largest<std::int32_t>,
                                          largest<std::int32_t>);
     }
-    plan_.effect_list.push_back({target, tokens, kind});
+    plan_.effect_list.push_back({target, tokens, {}, kind});
   }
   void mark(Line& l) {
     Mark m;

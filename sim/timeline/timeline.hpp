@@ -23,9 +23,20 @@ struct Timeline {
     std::optional<TaskId> first_over;  ///< whose allocation first exceeded the capacity
   };
 
-  std::vector<Instant> start, end;  ///< by task
-  std::vector<PoolUse> pools;       ///< by pool
+  std::vector<Instant> start, end;    ///< by task
+  std::vector<PoolUse> pools;         ///< by pool
+  std::vector<std::uint8_t> choices;  ///< by choice: 1 yes, 0 no or never taken
   Instant makespan = 0;
 };
+
+/// Whether a condition held when it was asked for. The final outcomes tell: a choice is taken once,
+/// and whoever asks before that is told no, which a sound plan (sim/plan/check.hpp) lets only those
+/// do whose asking makes the outcome no: the watched task at its end (unfinished) or at its start
+/// (unstarted), and those that wait for it.
+inline bool holds(When when, const Timeline& timeline) { return when.holds(timeline.choices); }
+/// A skipped task has start and end, equal: when it passed.
+inline bool is_skipped(const Plan& plan, TaskId task, const Timeline& timeline) {
+  return !holds(plan.task(task).when, timeline);
+}
 
 }  // namespace tidegate
