@@ -37,7 +37,7 @@ std::vector<Work> one_of_each(const Machine& m) {
       Cast{0, 100'000'000}};
   for (std::uint16_t path = 0; path < m.paths().size(); ++path) {
     works.push_back(FileIo{Direction::read, path, host, 1_GB});
-    works.push_back(FileIo{Direction::write, path, gpu, 1_GB});
+    works.push_back(FileIo{Direction::write, path, m.paths()[path].gpudirect ? gpu : host, 1_GB});
   }
   if (gpus > 1) {
     works.push_back(Collective{CollectiveKind::all_gather, 1_GB, gpus, 0, gpus});
@@ -95,4 +95,25 @@ TEST_CASE("the published node has its measured rates", "[profiles]") {
   // Gathers of the forward pass: 200 GB/s of bus bandwidth, (n-1)/n of the bytes through each GPU.
   const Demand gather = m.demand(Collective{CollectiveKind::all_gather, 800_GB, 4, 0, 4});
   CHECK(gather.alone.value() == Approx(3));
+}
+
+TEST_CASE("the node of SSDTrain writes from GPU memory to an array of each rank", "[profiles]") {
+  const Machine m = load_machine((dir / "a100_2gpu_optane.yaml").string());
+  REQUIRE(m.gpu_count() == 2);
+  REQUIRE(m.paths().size() == 2);
+  CHECK(m.numa_of_rank(1) == 1);
+  // Product brief: 6.2 GB/s a drive. Four write 24.8 GB/s, three 18.6, each alone below the 25 GB/s
+  // of its link; 48 threads with 1 MiB each keep them busy to 0.5 %.
+  const auto rate = [&m](std::uint16_t rank) {
+    const FileIo io{Direction::write, rank, {Tier::gpu, rank}, 100_GB, Bytes(1 << 20), 6, 8};
+    return 100e9 / m.demand(io).alone.value();
+  };
+  CHECK(m.paths()[0].name == "array4");
+  CHECK(rate(0) == Approx(24.8e9).epsilon(6e-3));
+  CHECK(rate(1) == Approx(18.6e9).epsilon(6e-3));
+}
+
+TEST_CASE("consumer GPUs are not reached by drives", "[profiles]") {
+  CHECK_FALSE(load_machine((dir / "workstation_rtx4090.yaml").string()).paths()[0].gpudirect);
+  CHECK(load_machine((dir / "h200_8gpu.yaml").string()).paths()[0].gpudirect);
 }
