@@ -10,11 +10,26 @@
 #include "models/base/error.hpp"
 #include "sim/policy/activations.hpp"
 #include "sim/policy/adaptive_keep.hpp"
+#include "sim/policy/keep_profile.hpp"
 #include "sim/policy/module_order.hpp"
 #include "sim/policy/saved_tensors.hpp"
 
 namespace tidegate {
 namespace {
+
+std::string_view word_for(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::embedding:
+      return "embedding";
+    case LayerKind::block:
+      return "block";
+    case LayerKind::head:
+      return "head";
+    case LayerKind::other:
+      return "other";
+  }
+  return "";
+}
 
 // A tensor of a micro-batch on a rank, from the operator that saves it to the last that needs it.
 struct Saved {
@@ -209,7 +224,7 @@ bool SsdTrain::may_be_stored(const Layer& layer, const SavedTensors::Tensor& t) 
   if (t.saved.elements < options_.threshold) return false;
   const Operator& op = layer.operators[t.first];
   return std::ranges::none_of(options_.excluded, [&](const std::string& name) {
-    return name == name_of(layer.kind) || name == layer.name || name == op.name;
+    return name == word_for(layer.kind) || name == layer.name || name == op.name;
   });
 }
 

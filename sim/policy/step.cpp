@@ -62,7 +62,7 @@ std::vector<Piece> pieces_of(const LayerGraph& graph, const Parallel& parallel) 
   for (std::size_t i = 0; i < count; ++i) {
     std::size_t wanted = blocks / count + (i < blocks % count ? 1 : 0);
     Piece piece{at, at};
-    for (; wanted > 0; ++at) wanted -= is_block(graph.layers[at]) ? 1 : 0;
+    for (; wanted > 0; ++at) wanted -= is_block(graph.layers[at]) ? 1U : 0U;
     piece.last = i + 1 == count ? graph.layers.size() : at;
     pieces.push_back(piece);
   }

@@ -64,7 +64,8 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layou
 Machine machine_of(const Scenario& scenario, const Layout& layout) {
   const bool is_whole_node = layout.nodes_here() == 1 && layout.tensor_here() == layout.parallel().tensor;
   if (is_whole_node) return scenario.machine;
-  return scenario.machine.part(layout.nodes_here(), layout.gpus_per_node_here());
+  const auto fold = static_cast<std::int32_t>(layout.parallel().tensor / layout.tensor_here());
+  return scenario.machine.part(layout.nodes_here(), layout.gpus_per_node_here(), fold);
 }
 
 }  // namespace
