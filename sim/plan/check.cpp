@@ -188,20 +188,17 @@ class Check {
   void check_buffer(std::size_t buffer, std::span<const Use> uses) {
     std::vector<Condition> conditions;
     for (const Use& use : uses) conditions.push_back(use.when);
-    bool is_used = false;
+    if (uses.empty()) fault("buffer {} is never allocated", buffer);
     const std::size_t known = faults_.size();
     const bool is_checked = outcomes_->each(conditions, [&](std::span<const std::uint8_t> now) {
-      is_used |= check_life(buffer, uses, now);
+      check_life(buffer, uses, now);
       return faults_.size() == known;
     });
-    if (!is_checked) {
-      fault("buffer {} hangs on more than {} choices", buffer, Outcomes::most_choices);
-    } else if (!is_used && faults_.size() == known) {
-      fault("buffer {} is never allocated", buffer);
-    }
+    if (is_checked) return;
+    fault("buffer {} hangs on more than {} choices", buffer, Outcomes::most_choices);
   }
-  // With one combination of outcomes. False if the buffer is not used.
-  bool check_life(std::size_t buffer, std::span<const Use> uses,
+  // With one combination of outcomes.
+  void check_life(std::size_t buffer, std::span<const Use> uses,
                   std::span<const std::uint8_t> outcomes) {
     std::optional<TaskId> allocated, freed;
     for (const Use& use : uses) {
@@ -223,7 +220,6 @@ class Check {
       fault("{} frees buffer {} without waiting for its allocation by {}", name(*freed), buffer,
             name(*allocated));
     }
-    return allocated || freed;
   }
 
   // Tokens that one task takes under several conditions are counted as if it took them all.
