@@ -8,8 +8,8 @@
 namespace tidegate {
 namespace {
 
-// Work that the GPUs of one node do in one iteration, recomputation included.
-Flops computed(const Plan& plan) {
+// Work that the GPUs of one node did per iteration, recomputation included.
+Flops computed(const Plan& plan, const Timeline& timeline) {
   std::vector<Flops> by_work;
   for (const Work& work : plan.works) {
     Flops sum;
@@ -19,7 +19,9 @@ Flops computed(const Plan& plan) {
     by_work.push_back(sum);
   }
   Flops all;
-  for (const Task& task : plan.tasks) all += by_work[index(task.work)];
+  for (std::uint32_t t = 0; t < plan.size(); ++t) {
+    if (!is_skipped(plan, TaskId{t}, timeline)) all += by_work[index(plan.tasks[t].work)];
+  }
   return all / plan.iterations;
 }
 
@@ -31,7 +33,8 @@ std::vector<std::string> assumptions_of(const Machine& machine) {
   return lines;
 }
 
-RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Plan& plan) {
+RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Plan& plan,
+                  const Timeline& timeline) {
   const auto nodes = static_cast<double>(scenario.machine.nodes());
   const std::int64_t world = scenario.ranks * scenario.machine.nodes();
   const auto steps = static_cast<double>(world * scenario.workload.accumulation);
@@ -44,7 +47,7 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Plan&
                  .tokens_per_iteration = graph.tokens * world * scenario.workload.accumulation,
                  .gpus = static_cast<std::int32_t>(world),
                  .model_flops = 3 * steps * graph.forward_flops(),
-                 .hardware_flops = nodes * computed(plan),
+                 .hardware_flops = nodes * computed(plan, timeline),
                  .assumptions = assumptions_of(scenario.machine),
                  .notes = {},
                  .next = {},
@@ -72,7 +75,7 @@ Prediction predict(Scenario& scenario) {
   p.demands = price(p.plan, scenario.machine);
   p.timeline = simulate(p.plan, p.demands, scenario.machine.resources());
   p.report = summarize(p.plan, p.timeline, p.demands, scenario.machine.resources(),
-                       facts_of(scenario, p.graph, p.plan));
+                       facts_of(scenario, p.graph, p.plan, p.timeline));
   return p;
 }
 
