@@ -11,8 +11,8 @@ bool is_need(const Effect& effect) {
 
 }  // namespace
 
-Grants::Grants(const Plan& plan)
-    : plan_(plan), locks_(plan.locks.size()), waiters_(plan.lanes.size()) {
+Grants::Grants(const Plan& plan, const std::vector<std::uint8_t>& outcomes)
+    : plan_(plan), outcomes_(outcomes), locks_(plan.locks.size()), waiters_(plan.lanes.size()) {
   for (const Tokens& tokens : plan.tokens) pools_.push_back({tokens.count, {}});
   for (std::size_t t = 0; t < plan.size(); ++t) {
     const auto needs = std::ranges::count_if(plan.effects(static_cast<TaskId>(t)), is_need);
@@ -28,7 +28,7 @@ bool Grants::take_needs(TaskId task, Instant began) {
   const bool is_waiting = waiters_[lane].is_waiting;
   std::uint32_t taken = 0;
   for (const Effect& need : plan_.effects(task)) {
-    if (!is_need(need)) continue;
+    if (!asks_for(need)) continue;
     if (!may_take(need, rank, is_waiting ? lane * needs_ + taken : none)) {
       take_back(task, taken);
       if (!is_waiting) enqueue(task, began);
@@ -44,6 +44,7 @@ bool Grants::take_needs(TaskId task, Instant began) {
 void Grants::give_back_needs(TaskId task) {
   for (const Effect& effect : plan_.effects(task)) {
     if (effect.kind != Effect::Kind::release && effect.kind != Effect::Kind::lock) continue;
+    if (!effect.when.holds(outcomes_)) continue;
     give_one(effect);
     retry(effect);
   }
@@ -52,6 +53,10 @@ void Grants::give_back_needs(TaskId task) {
 void Grants::clear_all_again() {
   for (const TaskId task : again_) waiters_[index(plan_.task(task).lane)].is_again = false;
   again_.clear();
+}
+
+bool Grants::asks_for(const Effect& effect) const {
+  return is_need(effect) && effect.when.holds(outcomes_);
 }
 
 Grants::Queue& Grants::queue_of(const Effect& need) {
@@ -96,7 +101,7 @@ void Grants::give_one(const Effect& need) {
 void Grants::take_back(TaskId task, std::uint32_t needs_taken) {
   for (const Effect& need : plan_.effects(task)) {
     if (needs_taken == 0) return;
-    if (!is_need(need)) continue;
+    if (!asks_for(need)) continue;
     give_one(need);
     --needs_taken;
   }
@@ -107,7 +112,7 @@ void Grants::enqueue(TaskId task, Instant began) {
   waiters_[lane] = {task, began, true, waiters_[lane].is_again};
   std::uint32_t place = lane * needs_;
   for (const Effect& need : plan_.effects(task)) {
-    if (!is_need(need)) continue;
+    if (!asks_for(need)) continue;
     places_[place].count = need.count;
     link(queue_of(need), place++);
   }
@@ -119,10 +124,14 @@ void Grants::leave(TaskId task) {
   waiters_[lane].is_waiting = false;
   std::uint32_t place = lane * needs_;
   for (const Effect& need : plan_.effects(task)) {
-    if (!is_need(need)) continue;
+    if (!asks_for(need)) continue;
     unlink(queue_of(need), place++);
     retry(need);
   }
+}
+
+void Grants::withdraw(TaskId task) {
+  if (waiters_[index(plan_.task(task).lane)].is_waiting) leave(task);
 }
 
 bool Grants::is_later(std::uint32_t a, std::uint32_t b) const {

@@ -16,13 +16,16 @@
 /// tried again in the order in which they began to wait, ties by task number; the caller does the
 /// trying: give back and take say which tasks are worth it.
 ///
+/// Needs and releases that hang on a choice count when it has that outcome at the moment of asking.
+///
 /// A lane has at most one waiting task, so that queues are linked through the lanes: nothing is
 /// allocated after construction.
 namespace tidegate {
 
 class Grants {
  public:
-  explicit Grants(const Plan& plan);
+  /// outcomes: of the plan's choices. Both must outlive the grants.
+  Grants(const Plan& plan, const std::vector<std::uint8_t>& outcomes);
 
   /// Takes what `task` asks for, and leaves its queues. False when it has to wait: then it is in
   /// the queues from `began` on.
@@ -31,12 +34,16 @@ class Grants {
   void give_back(TaskId task) {
     if (needs_ > 0) give_back_needs(task);
   }
+  /// Takes a waiting task out of its queues. To be done before an outcome changes what it asks for.
+  void withdraw(TaskId task);
   /// Waiting tasks to be tried again since the last clear_again, each once.
   std::span<const TaskId> again() const { return again_; }
   void clear_again() {
     if (!again_.empty()) clear_all_again();
   }
 
+  /// Whether a task with this effect asks for tokens or a lock, as things stand.
+  bool asks_for(const Effect& effect) const;
   std::int32_t available(TokenId tokens) const { return pools_[index(tokens)].available; }
   /// The rank that holds a lock, -1 when it is free.
   std::int32_t holder(LockId lock) const { return locks_[index(lock)].rank; }
@@ -65,6 +72,7 @@ class Grants {
   };
 
   const Plan& plan_;
+  const std::vector<std::uint8_t>& outcomes_;
   std::vector<TokenPool> pools_;
   std::vector<LockState> locks_;
   std::vector<Waiter> waiters_;

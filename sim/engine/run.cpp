@@ -45,6 +45,9 @@ const Plan& checked(const Plan& plan, std::span<const Demand> demands) {
   for (const Task& task : plan.tasks) {
     ensure(index(task.work) < plan.works.size(), "a task does a work of the plan");
   }
+  for (const Choice& choice : plan.choices) {
+    ensure(index(choice.watched) < plan.size(), "a choice watches a task of the plan");
+  }
   return plan;
 }
 
@@ -54,11 +57,12 @@ Run::Run(const Plan& plan, std::span<const Demand> demands, std::span<const Reso
     : plan_(checked(plan, demands)),
       table_(classify(demands, resources.size())),
       order_(order_of(plan)),
-      grants_(plan),
+      outcomes_(plan.choices.size()),
+      grants_(plan, outcomes_),
       ledger_(plan),
       sharing_(resources, table_, most_flows(plan, order_, table_), most_running(plan)) {
   timeline_.start.resize(plan.size());
-  timeline_.end.resize(plan.size());
+  timeline_.end.resize(plan.size(), not_ended);
   candidates_.resize(plan.lanes.size());
   timers_.resize(most_running(plan));
   ended_.reserve(most_running(plan));
@@ -83,6 +87,7 @@ void Run::to_end() {
 Timeline Run::take_timeline() {
   timeline_.makespan = now_;
   timeline_.pools = ledger_.uses();
+  timeline_.choices = std::move(outcomes_);
   return std::move(timeline_);
 }
 
@@ -119,8 +124,9 @@ void Run::pass_instant() {
 
 void Run::try_start(const Candidate& candidate) {
   Order::Queue& queue = queue_of(candidate.task);
+  const bool runs = plan_.tasks[candidate.task].when.holds(outcomes_);
   queue.is_candidate = false;
-  queue.is_waiting = !grants_.take(static_cast<TaskId>(candidate.task), candidate.began);
+  queue.is_waiting = runs && !grants_.take(static_cast<TaskId>(candidate.task), candidate.began);
   if (queue.is_waiting) {
     timeline_.start[candidate.task] = candidate.began;
     return;
@@ -128,14 +134,21 @@ void Run::try_start(const Candidate& candidate) {
   ++queue.next;
   ++queue.running;
   offer_again();
-  start(candidate.task);
+  runs ? start(candidate.task) : skip(candidate.task);
   offer(queue);
+}
+
+void Run::skip(std::uint32_t task) {
+  timeline_.start[task] = now_;
+  timeline_.end[task] = passing;
+  ended_.push_back(task);
 }
 
 void Run::start(std::uint32_t task) {
   timeline_.start[task] = now_;
+  if (!outcomes_.empty()) decide(task);
   for (const Effect& e : plan_.effects(static_cast<TaskId>(task))) {
-    if (e.kind != Effect::Kind::allocate) continue;
+    if (e.kind != Effect::Kind::allocate || !e.when.holds(outcomes_)) continue;
     ledger_.allocate(static_cast<BufferId>(e.target), static_cast<TaskId>(task), now_);
   }
   const std::size_t work = index(plan_.tasks[task].work);
@@ -167,14 +180,50 @@ void Run::take_timers() {
   }
 }
 
+// No is what the outcome was until now.
+void Run::decide(std::uint32_t task) {
+  for (const Effect& e : plan_.effects(static_cast<TaskId>(task))) {
+    if (e.kind != Effect::Kind::decide || !is_yes(plan_.choices[e.target])) continue;
+    withdraw_waiting(static_cast<ChoiceId>(e.target));
+    outcomes_[e.target] = 1;
+  }
+  offer_again();
+}
+
+// Lanes start their tasks in order, and the next of a lane has not started.
+bool Run::is_yes(const Choice& choice) const {
+  const std::size_t watched = index(choice.watched);
+  if (choice.rule == Choice::Rule::unfinished) return timeline_.end[watched] == not_ended;
+  const Order::Queue& queue = order_.queues[index(plan_.tasks[watched].lane)];
+  return queue.next < queue.end && order_.queued[queue.next] <= watched;
+}
+
+// What waiting tasks ask for may change with the outcome: they are tried afresh, in their old
+// place.
+void Run::withdraw_waiting(ChoiceId choice) {
+  for (Order::Queue& queue : order_.queues) {
+    if (!queue.is_waiting) continue;
+    const std::uint32_t task = order_.queued[queue.next];
+    if (!hangs_on(task, choice)) continue;
+    grants_.withdraw(static_cast<TaskId>(task));
+    if (queue.is_candidate) continue;
+    queue.is_candidate = true;
+    heap_push(candidates_.data(), candidate_count_++, {timeline_.start[task], task});
+  }
+}
+
+bool Run::hangs_on(std::uint32_t task, ChoiceId choice) const {
+  const auto names = [choice](When when) { return !when.is_always() && when.choice() == choice; };
+  return names(plan_.tasks[task].when) ||
+         std::ranges::any_of(plan_.effects(static_cast<TaskId>(task)),
+                             [&](const Effect& e) { return names(e.when); });
+}
+
 void Run::end(std::uint32_t task) {
+  const bool has_run = timeline_.end[task] != passing;
   timeline_.end[task] = now_;
   ++ended_count_;
-  for (const Effect& e : plan_.effects(static_cast<TaskId>(task))) {
-    if (e.kind == Effect::Kind::free) ledger_.free(static_cast<BufferId>(e.target));
-  }
-  grants_.give_back(static_cast<TaskId>(task));
-  offer_again();
+  if (has_run) end_effects(task);
   Order::Queue& queue = queue_of(task);
   --queue.running;
   offer(queue);
@@ -183,6 +232,15 @@ void Run::end(std::uint32_t task) {
     Order::Queue& lane = queue_of(after);
     if (lane.next < lane.end && order_.queued[lane.next] == after) offer(lane);
   }
+}
+
+void Run::end_effects(std::uint32_t task) {
+  for (const Effect& e : plan_.effects(static_cast<TaskId>(task))) {
+    if (e.kind != Effect::Kind::free || !e.when.holds(outcomes_)) continue;
+    ledger_.free(static_cast<BufferId>(e.target));
+  }
+  grants_.give_back(static_cast<TaskId>(task));
+  offer_again();
 }
 
 }  // namespace tidegate

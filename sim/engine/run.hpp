@@ -17,7 +17,8 @@
 /// events, which allocates nothing. simulate() does both; bench/ times them apart.
 ///
 /// At each instant: ends, then starts, in task order, again while tasks without duration end at
-/// once; then the flows get their new speeds.
+/// once; then the flows get their new speeds. A choice is taken among the starts, in its task's
+/// place.
 namespace tidegate {
 
 class Run {
@@ -25,12 +26,16 @@ class Run {
   /// demands[i] belongs to plan.works[i]. Plan and resources must outlive the run.
   Run(const Plan& plan, std::span<const Demand> demands, std::span<const Resource> resources);
 
+  Run(const Run&) = delete;  // parts refer to each other
+
   /// The loop. Throws std::logic_error when tasks are left that nothing can start.
   void to_end();
   /// After to_end.
   Timeline take_timeline();
 
  private:
+  static constexpr Instant not_ended = -1, passing = -2;  // in place of an end
+
   struct Timer {
     Instant at;
     std::uint32_t task;
@@ -47,6 +52,7 @@ class Run {
   const Plan& plan_;
   FlowTable table_;
   Order order_;
+  std::vector<std::uint8_t> outcomes_;  // by choice
   Grants grants_;
   Ledger ledger_;
   Sharing sharing_;
@@ -66,8 +72,14 @@ class Run {
   void pass_instant();
   void try_start(const Candidate& candidate);
   void start(std::uint32_t task);
+  void skip(std::uint32_t task);
+  void decide(std::uint32_t task);
+  bool is_yes(const Choice& choice) const;
+  void withdraw_waiting(ChoiceId choice);
+  bool hangs_on(std::uint32_t task, ChoiceId choice) const;
   void take_timers();
   void end(std::uint32_t task);
+  void end_effects(std::uint32_t task);
 };
 
 }  // namespace tidegate

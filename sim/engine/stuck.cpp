@@ -19,7 +19,7 @@ std::string need_text(const Plan& plan, const Grants& grants, const Effect& need
 std::string needs_text(const Plan& plan, const Grants& grants, TaskId task) {
   std::string text;
   for (const Effect& e : plan.effects(task)) {
-    if (e.kind != Effect::Kind::acquire && e.kind != Effect::Kind::lock) continue;
+    if (!grants.asks_for(e)) continue;
     if (!text.empty()) text += " and ";
     text += need_text(plan, grants, e);
   }

@@ -3,59 +3,27 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <tuple>
 
 #include <fmt/core.h>
-#include <boost/graph/compressed_sparse_row_graph.hpp>
-#include <boost/graph/depth_first_search.hpp>
+
+#include "sim/plan/outcomes.hpp"
+#include "sim/plan/precedence.hpp"
 
 namespace tidegate {
 namespace {
 
-using Graph = boost::compressed_sparse_row_graph<boost::directedS>;
-using Number = std::uint32_t;
-constexpr Number none = std::numeric_limits<Number>::max();
-
-// The last task before each on its lane, or none.
-std::vector<Number> lane_predecessors(const Plan& plan) {
-  std::vector<Number> before(plan.size()), last(plan.lanes.size(), none);
-  for (Number t = 0; t < plan.size(); ++t) {
-    Number& tail = last[index(plan.tasks[t].lane)];
-    before[t] = tail;
-    tail = t;
-  }
-  return before;
-}
-
-// Edges lead from a task to what it waits for.
-Graph graph_of(const Plan& plan, const std::vector<Number>& lane_before) {
-  std::vector<std::pair<std::size_t, std::size_t>> edges;
-  edges.reserve(plan.after_list.size() + plan.size());
-  for (Number t = 0; t < plan.size(); ++t) {
-    for (const TaskId before : plan.after(static_cast<TaskId>(t)))
-      edges.emplace_back(t, index(before));
-    if (lane_before[t] != none) edges.emplace_back(t, lane_before[t]);
-  }
-  return Graph(boost::edges_are_sorted, edges.begin(), edges.end(), plan.size());
-}
-
-// Numbers the tasks so that what a task waits for has lower numbers, and remembers one edge of a
-// cycle.
-struct Depth : boost::default_dfs_visitor {
-  std::vector<Number>* position;
-  std::optional<std::pair<std::size_t, std::size_t>>* cycle;
-  Number* next;
-  void back_edge(auto edge, const Graph& g) { *cycle = {source(edge, g), target(edge, g)}; }
-  void finish_vertex(std::size_t v, const Graph&) { (*position)[v] = (*next)++; }
-};
+using Kind = Effect::Kind;
 
 class Check {
  public:
-  explicit Check(const Plan& plan) : plan_(plan), lane_before_(lane_predecessors(plan)) {}
+  explicit Check(const Plan& plan) : plan_(plan) {}
 
   std::vector<std::string> faults() {
-    if (check_references()) {
-      const bool is_acyclic = check_cycles();
-      check_buffers(is_acyclic);
+    if (check_references() && check_deciders()) {
+      check_cycles();
+      check_conditions();
+      check_buffers();
       check_tokens();
       check_locks();
       check_marks();
@@ -64,63 +32,68 @@ class Check {
   }
 
  private:
-  struct Life {
-    std::optional<Number> allocated, freed;
+  /// An effect that allocates or frees a buffer.
+  struct Use {
+    TaskId task{};
+    Condition when;
+    bool frees = false;
   };
+  /// When a condition is asked for: when the task has its turn, at its start, at its end.
+  enum class Moment { turn, start, end };
 
   const Plan& plan_;
-  std::vector<Number> lane_before_;
-  std::vector<Number> position_;  // in an order that respects dependencies and lanes
-  std::vector<Number> seen_;      // by task: the last search that visited it
-  std::vector<Number> stack_;
-  Number search_ = 0;
+  std::optional<Outcomes> outcomes_;
+  std::optional<Precedence> order_;  // if acyclic
   std::vector<std::string> faults_;
 
-  std::string name(Number t) const {
-    return fmt::format("task {} '{}'", t, plan_.label(static_cast<TaskId>(t)));
-  }
+  std::string name(TaskId t) const { return fmt::format("task {} '{}'", index(t), plan_.label(t)); }
   template <class... Args>
   void fault(fmt::format_string<Args...> text, Args&&... args) {
     faults_.push_back(fmt::format(text, std::forward<Args>(args)...));
   }
   template <class Visit>
   void each_effect(Visit&& visit) const {
-    for (Number t = 0; t < plan_.size(); ++t) {
-      for (const Effect& effect : plan_.effects(static_cast<TaskId>(t))) visit(t, effect);
+    for (std::uint32_t t = 0; t < plan_.size(); ++t) {
+      for (const Effect& effect : plan_.effects(TaskId{t})) visit(TaskId{t}, effect);
     }
   }
 
-  std::size_t targets(Effect::Kind kind) const {
+  std::size_t targets(Kind kind) const {
     switch (kind) {
-      case Effect::Kind::allocate:
-      case Effect::Kind::free:
+      case Kind::allocate:
+      case Kind::free:
         return plan_.buffers.size();
-      case Effect::Kind::acquire:
-      case Effect::Kind::release:
+      case Kind::acquire:
+      case Kind::release:
         return plan_.tokens.size();
-      case Effect::Kind::lock:
+      case Kind::lock:
         return plan_.locks.size();
-      case Effect::Kind::decide:
+      case Kind::decide:
         return plan_.choices.size();
     }
     return 0;
   }
+  bool has_choice(When when) const {
+    return when.is_always() || index(when.choice()) < plan_.choices.size();
+  }
   // The other checks follow these references.
   bool check_references() {
-    for (Number t = 0; t < plan_.size(); ++t) {
+    for (std::uint32_t t = 0; t < plan_.size(); ++t) {
       const Task& task = plan_.tasks[t];
       const bool has_name = index(task.name) < plan_.names.size();
       if (!has_name) fault("task {} has no name", t);
       if (index(task.work) >= plan_.works.size()) fault("task {} has no work", t);
       if (index(task.lane) >= plan_.lanes.size()) fault("task {} has no lane", t);
-      for (const TaskId before : plan_.after(static_cast<TaskId>(t))) {
+      if (!has_choice(task.when)) fault("task {} hangs on a choice that does not exist", t);
+      for (const TaskId before : plan_.after(TaskId{t})) {
         if (index(before) >= plan_.size())
           fault("task {} comes after a task that does not exist", t);
       }
     }
-    each_effect([&](Number t, const Effect& e) {
-      if (e.target >= targets(e.kind))
-        fault("task {} names a buffer, tokens or a lock that does not exist", t);
+    each_effect([&](TaskId t, const Effect& e) {
+      if (e.target >= targets(e.kind) || !has_choice(e.when)) {
+        fault("task {} names a buffer, tokens, a lock or a choice that does not exist", index(t));
+      }
     });
     for (const Mark& mark : plan_.marks) {
       if (index(mark.task) >= plan_.size())
@@ -131,80 +104,138 @@ class Check {
         fault("a buffer has no pool or no owner");
       }
     }
+    for (std::size_t c = 0; c < plan_.choices.size(); ++c) {
+      if (index(plan_.choices[c].watched) >= plan_.size()) fault("choice {} watches no task", c);
+    }
     return faults_.empty();
   }
 
-  bool check_cycles() {
-    const Graph graph = graph_of(plan_, lane_before_);
-    position_.resize(plan_.size());
-    std::optional<std::pair<std::size_t, std::size_t>> cycle;
-    Number next = 0;
-    Depth depth;
-    depth.position = &position_, depth.cycle = &cycle, depth.next = &next;
-    std::vector<boost::default_color_type> colours(plan_.size());
-    const auto map =
-        boost::make_iterator_property_map(colours.begin(), get(boost::vertex_index, graph));
-    depth_first_search(graph, depth, map);
-    if (!cycle) return true;
+  bool check_deciders() {
+    outcomes_.emplace(plan_);
+    for (std::uint32_t c = 0; c < plan_.choices.size(); ++c) {
+      const auto [first, second] = outcomes_->deciders(ChoiceId{c});
+      if (first == Choice::nobody) {
+        fault("choice {} is never decided", c);
+      } else if (second != Choice::nobody) {
+        fault("{} decides choice {}, as did {}", name(second), c, name(first));
+      } else if (first == plan_.choices[c].watched) {
+        fault("{} decides choice {}, which watches it", name(first), c);
+      }
+    }
+    return faults_.empty();
+  }
+
+  void check_cycles() {
+    order_.emplace(plan_);
+    if (!order_->cycle()) return;
     fault("{} waits for {}, which waits for it, by dependencies and the order of lanes",
-          name(static_cast<Number>(cycle->first)), name(static_cast<Number>(cycle->second)));
-    return false;
+          name(order_->cycle()->first), name(order_->cycle()->second));
+    order_.reset();
   }
 
-  void check_buffers(bool is_acyclic) {
-    std::vector<Life> lives(plan_.buffers.size());
-    each_effect([&](Number t, const Effect& e) {
-      const bool frees = e.kind == Effect::Kind::free;
-      if (e.kind != Effect::Kind::allocate && !frees) return;
-      std::optional<Number>& once = frees ? lives[e.target].freed : lives[e.target].allocated;
-      if (once)
-        fault("{} {} buffer {}, as did {}", name(t), frees ? "frees" : "allocates", e.target,
-              name(*once));
-      once = t;
+  void check_conditions() {
+    for (std::uint32_t t = 0; t < plan_.size(); ++t) {
+      check_settled(TaskId{t}, plan_.tasks[t].when, Moment::turn);
+    }
+    each_effect([&](TaskId t, const Effect& e) {
+      if (e.when.is_always()) return;
+      if (e.kind == Kind::lock || e.kind == Kind::decide) {
+        fault("{} takes a lock or a choice under a condition", name(t));
+      }
+      const bool is_end = e.kind == Kind::free || e.kind == Kind::release;
+      check_settled(t, e.when,
+                    is_end                    ? Moment::end
+                    : e.kind == Kind::acquire ? Moment::turn
+                                              : Moment::start);
     });
-    seen_.assign(plan_.size(), none);
-    for (std::size_t b = 0; b < lives.size(); ++b) check_life(b, lives[b], is_acyclic);
   }
-  void check_life(std::size_t buffer, const Life& life, bool is_acyclic) {
-    if (!life.allocated && !life.freed) {
-      fault("buffer {} is never allocated", buffer);
-    } else if (!life.freed) {
-      fault("{} allocates buffer {}, which is never freed", name(*life.allocated), buffer);
-    } else if (!life.allocated) {
-      fault("{} frees buffer {}, which is never allocated", name(*life.freed), buffer);
-    } else if (is_acyclic && !comes_after(*life.freed, *life.allocated)) {
-      fault("{} frees buffer {} without waiting for its allocation by {}", name(*life.freed),
-            buffer, name(*life.allocated));
+  void check_settled(TaskId t, When when, Moment moment) {
+    if (when.is_always() || !order_ || is_settled(t, when.choice(), moment)) return;
+    fault("{} hangs on choice {} without waiting for {}, which decides it", name(t),
+          index(when.choice()), name(outcomes_->deciders(when.choice()).first));
+  }
+  // Whoever asks before the choice is taken must make its outcome the no that it is told.
+  bool is_settled(TaskId t, ChoiceId c, Moment moment) {
+    const Choice& choice = plan_.choices[index(c)];
+    const TaskId decider = outcomes_->deciders(c).first;
+    if (t == decider) return moment != Moment::turn;
+    const bool is_over = moment == Moment::end || choice.rule == Choice::Rule::unstarted;
+    if (t == choice.watched && is_over) return true;
+    const auto after = plan_.after(t);
+    return std::ranges::find(after, choice.watched) != after.end() ||
+           order_->comes_after(t, decider);
+  }
+
+  void check_buffers() {
+    std::vector<std::uint32_t> first(plan_.buffers.size() + 1);
+    const auto moves = [](const Effect& e) {
+      return e.kind == Kind::allocate || e.kind == Kind::free;
+    };
+    each_effect([&](TaskId, const Effect& e) {
+      if (moves(e)) ++first[e.target + 1];
+    });
+    for (std::size_t b = 1; b < first.size(); ++b) first[b] += first[b - 1];
+    std::vector<Use> uses(first.back());
+    std::vector<std::uint32_t> next(first.begin(), first.end() - 1);
+    each_effect([&](TaskId t, const Effect& e) {
+      if (!moves(e)) return;
+      uses[next[e.target]++] = {t, {plan_.task(t).when, e.when}, e.kind == Kind::free};
+    });
+    for (std::size_t b = 0; b < plan_.buffers.size(); ++b) {
+      check_buffer(b, std::span(uses).subspan(first[b], first[b + 1] - first[b]));
+    }
+  }
+  void check_buffer(std::size_t buffer, std::span<const Use> uses) {
+    std::vector<Condition> conditions;
+    for (const Use& use : uses) conditions.push_back(use.when);
+    if (uses.empty()) fault("buffer {} is never allocated", buffer);
+    const std::size_t known = faults_.size();
+    const bool is_checked = outcomes_->each(conditions, [&](std::span<const std::uint8_t> now) {
+      check_life(buffer, uses, now);
+      return faults_.size() == known;
+    });
+    if (is_checked) return;
+    fault("buffer {} hangs on more than {} choices", buffer, Outcomes::most_choices);
+  }
+  // With one combination of outcomes.
+  void check_life(std::size_t buffer, std::span<const Use> uses,
+                  std::span<const std::uint8_t> outcomes) {
+    std::optional<TaskId> allocated, freed;
+    for (const Use& use : uses) {
+      if (!use.when.holds(outcomes)) continue;
+      std::optional<TaskId>& once = use.frees ? freed : allocated;
+      if (once) {
+        fault("{} {} buffer {}, as did {}{}", name(use.task), use.frees ? "frees" : "allocates",
+              buffer, name(*once), outcomes_->text());
+      }
+      once = use.task;
+    }
+    if (allocated && !freed) {
+      fault("{} allocates buffer {}, which is never freed{}", name(*allocated), buffer,
+            outcomes_->text());
+    } else if (freed && !allocated) {
+      fault("{} frees buffer {}, which is never allocated{}", name(*freed), buffer,
+            outcomes_->text());
+    } else if (freed && order_ && !order_->comes_after(*freed, *allocated)) {
+      fault("{} frees buffer {} without waiting for its allocation by {}", name(*freed), buffer,
+            name(*allocated));
     }
   }
 
-  // Is there a path from `task` back to `before`? A task of the same lane at or after `before` is
-  // as good as `before` itself, and nothing that comes before it in the order can lead to it.
-  bool comes_after(Number task, Number before) {
-    const Number search = search_++;
-    const LaneId lane = plan_.tasks[before].lane;
-    stack_.assign(1, task);
-    while (!stack_.empty()) {
-      const Number t = stack_.back();
-      stack_.pop_back();
-      if (position_[t] < position_[before] || seen_[t] == search) continue;
-      if (plan_.tasks[t].lane == lane && t >= before) return true;
-      seen_[t] = search;
-      if (lane_before_[t] != none) stack_.push_back(lane_before_[t]);
-      for (const TaskId p : plan_.after(static_cast<TaskId>(t)))
-        stack_.push_back(static_cast<Number>(p));
-    }
-    return false;
-  }
-
+  // Tokens that one task takes under several conditions are counted as if it took them all.
   void check_tokens() {
-    std::vector<std::int64_t> taken(plan_.tokens.size()), given(plan_.tokens.size());
-    std::map<std::pair<Number, Number>, std::int64_t> at_once;
-    each_effect([&](Number t, const Effect& e) {
-      if (e.kind != Effect::Kind::acquire && e.kind != Effect::Kind::release) return;
+    struct Count {
+      std::int64_t taken = 0, given = 0;
+    };
+    std::map<std::tuple<std::uint32_t, std::int32_t, std::int32_t>, Count> counts;
+    std::map<std::pair<TaskId, std::uint32_t>, std::int64_t> at_once;
+    each_effect([&](TaskId t, const Effect& e) {
+      if (e.kind != Kind::acquire && e.kind != Kind::release) return;
       if (e.count <= 0) fault("{} takes or gives back {} tokens", name(t), e.count);
-      (e.kind == Effect::Kind::acquire ? taken : given)[e.target] += e.count;
-      if (e.kind == Effect::Kind::acquire) at_once[{t, e.target}] += e.count;
+      const Condition when(plan_.task(t).when, e.when);
+      Count& count = counts[{e.target, when.first.code, when.second.code}];
+      (e.kind == Kind::acquire ? count.taken : count.given) += e.count;
+      if (e.kind == Kind::acquire) at_once[{t, e.target}] += e.count;
     });
     for (const auto& [key, count] : at_once) {
       const Tokens& tokens = plan_.tokens[key.second];
@@ -213,18 +244,20 @@ class Check {
               tokens.count);
       }
     }
-    for (std::size_t p = 0; p < taken.size(); ++p) {
-      if (taken[p] == given[p]) continue;
-      fault("tokens of {} are taken {} times and given back {} times", plan_.tokens[p].name,
-            taken[p], given[p]);
+    for (const auto& [key, count] : counts) {
+      if (count.taken == count.given) continue;
+      const When when[] = {{std::get<1>(key)}, {std::get<2>(key)}};
+      fault("tokens of {} are taken {} times and given back {} times{}",
+            plan_.tokens[std::get<0>(key)].name, count.taken, count.given, text_of(when));
     }
   }
 
   void check_locks() {
-    for (Number t = 0; t < plan_.size(); ++t) {
-      const auto effects = plan_.effects(static_cast<TaskId>(t));
-      const auto is_lock = [](const Effect& e) { return e.kind == Effect::Kind::lock; };
-      if (std::ranges::count_if(effects, is_lock) > 1) fault("{} holds two locks", name(t));
+    for (std::uint32_t t = 0; t < plan_.size(); ++t) {
+      const auto is_lock = [](const Effect& e) { return e.kind == Kind::lock; };
+      if (std::ranges::count_if(plan_.effects(TaskId{t}), is_lock) > 1) {
+        fault("{} holds two locks", name(TaskId{t}));
+      }
     }
   }
 

@@ -13,10 +13,15 @@ std::string name_line(const std::string& name) {
   return name + "\n";
 }
 
+std::string when_text(When when) {
+  return fmt::format("{}:{}", outcome_names.at(when.wants_yes() ? 1 : 0), index(when.choice()));
+}
+
 std::string effect_text(const Effect& e) {
   std::string text =
       fmt::format(" {}:{}", effect_names.at(static_cast<std::size_t>(e.kind)), e.target);
   if (e.count != 0) text += fmt::format("*{}", e.count);
+  if (!e.when.is_always()) text += "?" + when_text(e.when);
   return text;
 }
 
@@ -25,6 +30,7 @@ std::string task_line(const Plan& plan, TaskId t) {
   std::string line = fmt::format(
       "task {} name {} item {} work {} lane {} rank {} iteration {} phase {}", index(t),
       index(x.name), x.item, index(x.work), index(x.lane), x.rank, x.iteration, name_of(x.phase));
+  if (!x.when.is_always()) line += " when " + when_text(x.when);
   if (!plan.after(t).empty()) line += " after";
   for (const TaskId before : plan.after(t)) line += fmt::format(" {}", index(before));
   if (!plan.effects(t).empty()) line += " does";
@@ -49,6 +55,10 @@ std::string tables(const Plan& plan) {
   for (const Work& work : plan.works) text += "work " + encode(work) + "\n";
   for (const Buffer& b : plan.buffers) {
     text += fmt::format("buffer {} {} {}\n", b.bytes, index(b.pool), index(b.owner));
+  }
+  for (const Choice& c : plan.choices) {
+    text += fmt::format("choice {} {}\n", rule_names.at(static_cast<std::size_t>(c.rule)),
+                        index(c.watched));
   }
   return text;
 }

@@ -103,21 +103,23 @@ class PlanReader {
  public:
   void read(Line& line) {
     using Read = void (PlanReader::*)(Line&);
-    static constexpr std::array words = {"iterations", "ranks", "lane", "pool", "owner",  "tokens",
-                                         "lock",       "name",  "work", "task", "buffer", "mark"};
+    static constexpr std::array words = {"iterations", "ranks", "lane",  "pool", "owner",
+                                         "tokens",     "lock",  "name",  "work", "task",
+                                         "buffer",     "mark",  "choice"};
     static constexpr std::array<Read, words.size()> reads = {
         &PlanReader::iterations, &PlanReader::ranks,  &PlanReader::lane,   &PlanReader::pool,
         &PlanReader::owner,      &PlanReader::tokens, &PlanReader::lock,   &PlanReader::name,
-        &PlanReader::work,       &PlanReader::task,   &PlanReader::buffer, &PlanReader::mark};
+        &PlanReader::work,       &PlanReader::task,   &PlanReader::buffer, &PlanReader::mark,
+        &PlanReader::choice};
     (this->*reads[line.choice("a kind of line", words)])(line);
     line.end();
   }
-  /// `after` may name tasks below, so that it is checked at the end.
+  /// `after` and choices may name tasks below, so that they are checked at the end.
   Plan finish(const std::string& file) {
-    for (const auto& [task, line] : forward_) {
+    for (const auto& [task, line, purpose] : forward_) {
       if (index(task) < plan_.size()) continue;
       throw InputError({file, line, 1}, "",
-                       fmt::format("there is no task {} to come after", index(task)));
+                       fmt::format("there is no task {} to {}", index(task), purpose));
     }
     return std::move(plan_);
   }
@@ -126,7 +128,12 @@ class PlanReader {
  private:
   Plan plan_;
   int line_number_ = 0;
-  std::vector<std::pair<TaskId, int>> forward_;
+  struct Forward {
+    TaskId task{};
+    int line = 0;
+    const char* purpose = "";
+  };
+  std::vector<Forward> forward_;
 
   void iterations(Line& l) {
     plan_.iterations = l.number<std::int32_t>("a count", 0, largest<std::int32_t>);
@@ -162,6 +169,19 @@ class PlanReader {
     const auto pool = l.id<PoolId>("pool", plan_.pools.size());
     plan_.buffers.push_back({bytes, pool, l.id<OwnerId>("owner", plan_.owners.size())});
   }
+  void choice(Line& l) {
+    const auto rule = static_cast<Choice::Rule>(l.choice("a rule", rule_names));
+    plan_.choices.push_back({l.id<TaskId>("task", largest<std::uint32_t>), rule});
+    forward_.push_back({plan_.choices.back().watched, line_number_, "watch"});
+  }
+  // "no:3"
+  When when(const Line& l, std::string_view w) const {
+    const std::size_t colon = std::min(w.find(':'), w.size());
+    if (colon == w.size()) l.fail(fmt::format("'{}' is not a condition like no:3", w));
+    const std::size_t outcome = l.choice_in(w.substr(0, colon), "an outcome", outcome_names);
+    const auto choice = l.id_in<ChoiceId>(w.substr(colon + 1), "choice", plan_.choices.size());
+    return outcome == 1 ? When::yes(choice) : When::no(choice);
+  }
   void task(Line& l) {
     if (l.number<std::size_t>("a task number", 0, largest<std::uint32_t>) != plan_.size()) {
       l.fail(fmt::format("task {} belongs here", plan_.size()));
@@ -181,10 +201,13 @@ class PlanReader {
     rows(l);
   }
   void rows(Line& l) {
-    enum class Row { none, after, effects } row = Row::none;
+    enum class Row { none, when, after, effects } row = Row::none;
     while (!l.at_end()) {
       const std::string_view w = l.word("more");
-      if (w == "after" && row == Row::none) {
+      if (w == "when" && row == Row::none) {
+        row = Row::when;
+        plan_.tasks.back().when = when(l, l.word("a condition"));
+      } else if (w == "after" && row < Row::after) {
         row = Row::after;
       } else if (w == "does" && row != Row::effects) {
         row = Row::effects;
@@ -192,23 +215,41 @@ class PlanReader {
         effect(l, w);
       } else if (row == Row::after) {
         plan_.after_list.push_back(l.id_in<TaskId>(w, "task", largest<std::uint32_t>));
-        forward_.emplace_back(plan_.after_list.back(), line_number_);
+        forward_.push_back({plan_.after_list.back(), line_number_, "come after"});
       } else {
-        l.fail(fmt::format("'{}' where 'after' or 'does' belongs", w));
+        l.fail(fmt::format("'{}' where 'when', 'after' or 'does' belongs", w));
       }
     }
   }
-  void effect(Line& l, std::string_view w) {
+  struct Target {
+    const char* what;
+    std::size_t count;
+  };
+  Target target_of(Effect::Kind kind) const {
+    switch (kind) {
+      case Effect::Kind::allocate:
+      case Effect::Kind::free:
+        return {"buffer", plan_.buffers.size()};
+      case Effect::Kind::acquire:
+      case Effect::Kind::release:
+        return {"tokens", plan_.tokens.size()};
+      case Effect::Kind::lock:
+        return {"lock", plan_.locks.size()};
+      case Effect::Kind::decide:
+        return {"choice", plan_.choices.size()};
+    }
+    return {"", 0};
+  }
+  // "acquire:1*2?no:3"
+  void effect(Line& l, std::string_view text) {
+    const std::size_t query = std::min(text.find('?'), text.size());
+    const std::string_view w = text.substr(0, query);
     const std::size_t colon = w.find(':'), star = w.find('*');
     if (colon == std::string_view::npos)
       l.fail(fmt::format("'{}' is not an effect like free:3", w));
     const auto kind =
         static_cast<Effect::Kind>(l.choice_in(w.substr(0, colon), "an effect", effect_names));
-    const bool moves_bytes = kind == Effect::Kind::allocate || kind == Effect::Kind::free;
-    const std::size_t count = moves_bytes                  ? plan_.buffers.size()
-                              : kind == Effect::Kind::lock ? plan_.locks.size()
-                                                           : plan_.tokens.size();
-    const char* what = moves_bytes ? "buffer" : kind == Effect::Kind::lock ? "lock" : "tokens";
+    const auto [what, count] = target_of(kind);
     const std::size_t target_end = std::min(star, w.size());
     const auto target =
         l.id_in<std::uint32_t>(w.substr(colon + 1, target_end - colon - 1), what, count);
@@ -217,7 +258,8 @@ class PlanReader {
       tokens = l.number_in<std::int32_t>(w.substr(star + 1), "a count", -largest<std::int32_t>,
                                          largest<std::int32_t>);
     }
-    plan_.effect_list.push_back({target, tokens, {}, kind});
+    const When condition = query < text.size() ? when(l, text.substr(query + 1)) : When{};
+    plan_.effect_list.push_back({target, tokens, condition, kind});
   }
   void mark(Line& l) {
     Mark m;

@@ -45,6 +45,7 @@ class Causes {
  private:
   Instant start(TaskId t) const { return timeline_.start[index(t)]; }
   Instant end(TaskId t) const { return timeline_.end[index(t)]; }
+  bool has_run(TaskId t) const { return !is_skipped(plan_, t, timeline_); }
 
   TaskId latest(std::span<const TaskId> tasks) const {
     TaskId best = none;
@@ -69,8 +70,10 @@ class Causes {
   }
 
   bool makes_room(TaskId y, TaskId t) const {
+    if (!has_run(y) || !has_run(t)) return false;
     for (const Effect& taken : plan_.effects(t)) {
       for (const Effect& given : plan_.effects(y)) {
+        if (!holds(taken.when, timeline_) || !holds(given.when, timeline_)) continue;
         if (gives_back(given, taken)) return true;
       }
     }
@@ -83,11 +86,13 @@ class Causes {
   std::vector<TaskId> by_end_;
 };
 
-// Seconds of every resource that the tasks of the plan need, by resource.
-std::vector<double> loads_of(const Plan& plan, std::span<const Demand> demands) {
+// Seconds of every resource that the tasks of the plan needed, by resource.
+std::vector<double> loads_of(const Plan& plan, const Timeline& timeline,
+                             std::span<const Demand> demands) {
   std::vector<double> loads;
-  for (const Task& task : plan.tasks) {
-    const Demand& demand = demands[index(task.work)];
+  for (std::uint32_t t = 0; t < plan.size(); ++t) {
+    if (is_skipped(plan, TaskId{t}, timeline)) continue;
+    const Demand& demand = demands[index(plan.tasks[t].work)];
     for (const Share& share : demand.used()) {
       const std::size_t r = index(share.resource);
       if (r >= loads.size()) loads.resize(r + 1, 0);
@@ -121,7 +126,7 @@ std::vector<Segment> critical_path(const Plan& plan, const Timeline& timeline,
                                    std::span<const Demand> demands, const Steady& steady) {
   std::vector<Segment> path;
   const Causes causes(plan, timeline, steady.from);
-  const std::vector<double> loads = loads_of(plan, demands);
+  const std::vector<double> loads = loads_of(plan, timeline, demands);
   Instant now = steady.to;
   TaskId task = steady.last.value_or(none);
   // A lawful timeline ends the walk by itself. Measured clocks that disagree could lead it in a
@@ -139,13 +144,15 @@ std::vector<Segment> critical_path(const Plan& plan, const Timeline& timeline,
   return path;
 }
 
-Seconds chain_growth(const Plan& plan, std::span<const Demand> demands, const Steady& steady) {
+Seconds chain_growth(const Plan& plan, const Timeline& timeline, std::span<const Demand> demands,
+                     const Steady& steady) {
   std::vector<double> chain(plan.size(), 0);
   for (std::size_t t = 0; t < plan.size(); ++t) {
     const Demand& demand = demands[index(plan.tasks[t].work)];
     for (const TaskId before : plan.after(static_cast<TaskId>(t))) {
       chain[t] = std::max(chain[t], chain[index(before)]);
     }
+    if (is_skipped(plan, static_cast<TaskId>(t), timeline)) continue;
     chain[t] += (demand.latency + demand.alone).value();
   }
   const std::size_t count = steady.first + steady.count;

@@ -42,13 +42,15 @@ std::vector<Segment> critical_path(const Plan& plan, const Timeline& timeline,
 
 /// Seconds per iteration by which the longest chain of dependences grows:
 ///
-///   chain(t)   = latency + alone + max over predecessors p of chain(p)
+///   chain(t)   = latency + alone (0 if skipped) + max over predecessors p of chain(p)
 ///   chain(i)   = max of chain over the tasks that mark iteration i (all its tasks without marks)
 ///   growth     = (chain(last of the period) - chain(before the period)) / iterations
 ///
+/// The tasks are those that ran with the timeline's choices; other choices may allow other bounds.
 /// Order of lanes, locks and tokens left out, every resource free: repeated for ever, no schedule
 /// is faster than that. In a run of few iterations the growth may exceed what a schedule that fell
 /// behind before the period needs to catch up; a reader of bounds takes the smaller of the two.
-Seconds chain_growth(const Plan& plan, std::span<const Demand> demands, const Steady& steady);
+Seconds chain_growth(const Plan& plan, const Timeline& timeline, std::span<const Demand> demands,
+                     const Steady& steady);
 
 }  // namespace tidegate

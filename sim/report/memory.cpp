@@ -40,13 +40,13 @@ std::vector<Finding> find_peaks(const Plan& plan, const Timeline& timeline, cons
 }  // namespace
 
 void play_memory(const Plan& plan, const Timeline& timeline, const MemoryChange& seen) {
-  const auto list = moments(timeline, plan.size(), [&plan](TaskId t) {
-    return std::ranges::any_of(plan.effects(t), moves_memory);
+  const auto list = moments(timeline, plan.size(), [&](TaskId t) {
+    return !is_skipped(plan, t, timeline) && std::ranges::any_of(plan.effects(t), moves_memory);
   });
   for (const Moment& m : list) {
     const auto kind = m.is_end() ? Effect::Kind::free : Effect::Kind::allocate;
     for (const Effect& e : plan.effects(m.task())) {
-      if (e.kind != kind) continue;
+      if (e.kind != kind || !holds(e.when, timeline)) continue;
       const Buffer& buffer = plan.buffers[e.target];
       seen(m.at(), m.task(), buffer, m.is_end() ? -buffer.bytes : buffer.bytes);
     }

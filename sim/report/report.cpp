@@ -163,6 +163,8 @@ Report summarize(const Plan& plan, const Timeline& timeline, std::span<const Dem
                  std::span<const Resource> resources, const RunFacts& facts) {
   ensure(timeline.start.size() == plan.size() && timeline.end.size() == plan.size(),
          "a timeline has a start and an end for every task of its plan");
+  ensure(timeline.choices.size() == plan.choices.size(),
+         "a timeline has an outcome for every choice of its plan");
   ensure(demands.size() == plan.works.size(), "every work of a plan has a demand");
   Report report{.facts = facts, .iterations = iterations_of(plan, timeline)};
   const Steady steady = steady_period(report.iterations);
@@ -172,8 +174,8 @@ Report summarize(const Plan& plan, const Timeline& timeline, std::span<const Dem
   report_resources(report, resources, use_of(plan, timeline, demands, resources.size(), steady),
                    steady);
   report_critical_path(report, plan, critical_path(plan, timeline, demands, steady), steady);
-  report_bound(report, chain_growth(plan, demands, steady));
-  report_traffic(report, traffic_of(plan, steady), steady);
+  report_bound(report, chain_growth(plan, timeline, demands, steady));
+  report_traffic(report, traffic_of(plan, timeline, steady), steady);
   return report;
 }
 

@@ -73,6 +73,7 @@ Tracks tracks_of(const Plan& plan, const Timeline& timeline) {
   std::ranges::stable_sort(order, {}, [&](std::uint32_t t) { return timeline.start[t]; });
   std::vector<std::vector<Instant>> free_at(plan.lanes.size());
   for (const std::uint32_t t : order) {
+    if (is_skipped(plan, TaskId{t}, timeline)) continue;
     auto& lane = free_at[index(plan.tasks[t].lane)];
     auto track = std::ranges::find_if(lane, [&](Instant at) { return at <= timeline.start[t]; });
     if (track == lane.end()) track = lane.insert(lane.end(), 0);
@@ -126,6 +127,7 @@ void write_slices(Events& events, const Plan& plan, const Timeline& timeline,
   std::vector<std::int64_t> bytes;
   for (const Work& work : plan.works) bytes.push_back(std::llround(payload(work).value()));
   for (std::size_t t = 0; t < plan.size(); ++t) {
+    if (is_skipped(plan, static_cast<TaskId>(t), timeline)) continue;
     const Task& task = plan.tasks[t];
     std::string name = names[index(task.name)];
     if (task.item >= 0) name.insert(name.size() - 1, fmt::format(" {}", task.item));
@@ -208,7 +210,7 @@ void write_utilisation(Events& events, const Plan& plan, const Timeline& timelin
   };
   Counters counters(events, process, "fraction", print, names_of(resources));
   const auto list = moments(timeline, plan.size(), [&](TaskId t) {
-    return demands[index(plan.task(t).work)].share_count > 0;
+    return !is_skipped(plan, t, timeline) && demands[index(plan.task(t).work)].share_count > 0;
   });
   for (const Moment& m : list) {
     for (const Share& share : demands[index(plan.task(m.task()).work)].used()) {
@@ -225,6 +227,8 @@ void write_trace(std::ostream& out, const Plan& plan, const Timeline& timeline,
                  std::span<const Demand> demands, std::span<const Resource> resources) {
   ensure(timeline.start.size() == plan.size() && timeline.end.size() == plan.size(),
          "a timeline has a start and an end for every task of its plan");
+  ensure(timeline.choices.size() == plan.choices.size(),
+         "a timeline has an outcome for every choice of its plan");
   ensure(demands.size() == plan.works.size(), "every work of a plan has a demand");
   Events events(out);
   const Tracks tracks = tracks_of(plan, timeline);

@@ -13,7 +13,7 @@ namespace tidegate {
 ///
 ///   process per rank     a track per lane of the rank; a lane on which tasks overlap has as many
 ///                        tracks as tasks run at once
-///   slice per task       name, phase, iteration, and the bytes it carries
+///   slice per task       name, phase, iteration, and the bytes it carries; none for skipped tasks
 ///   process "memory"     a counter per pool: bytes held
 ///   process "resources"  a counter per resource: sum of the fractions that its running tasks take
 ///                        when alone, at most 1. It says who wants the resource; what each gets

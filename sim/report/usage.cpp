@@ -23,7 +23,7 @@ std::vector<Use> uses_of(const Plan& plan, const Timeline& timeline,
   std::vector<Use> uses;
   for (std::size_t t = 0; t < plan.size(); ++t) {
     const Demand& demand = demands[index(plan.tasks[t].work)];
-    if (demand.share_count == 0) continue;
+    if (demand.share_count == 0 || is_skipped(plan, static_cast<TaskId>(t), timeline)) continue;
     const Instant begin = timeline.start[t] + to_ticks(demand.latency);
     uses.push_back({std::min(begin, timeline.end[t]), static_cast<std::uint32_t>(t)});
   }
@@ -44,10 +44,12 @@ std::string place_text(Place place) {
 }
 
 // How often each work is done by the period's iterations; works are few, tasks many.
-std::vector<double> counts_of(const Plan& plan, const Steady& steady) {
+std::vector<double> counts_of(const Plan& plan, const Timeline& timeline, const Steady& steady) {
   std::vector<double> counts(plan.works.size(), 0);
-  for (const Task& task : plan.tasks) {
-    if (steady.contains(task.iteration)) counts[index(task.work)] += 1;
+  for (std::uint32_t t = 0; t < plan.size(); ++t) {
+    const Task& task = plan.tasks[t];
+    if (!steady.contains(task.iteration) || is_skipped(plan, TaskId{t}, timeline)) continue;
+    counts[index(task.work)] += 1;
   }
   return counts;
 }
@@ -86,7 +88,7 @@ std::vector<ResourceUse> use_of(const Plan& plan, const Timeline& timeline,
       use[r].work_within += part * share.fraction * demand.alone;
     }
   }
-  const std::vector<double> counts = counts_of(plan, steady);
+  const std::vector<double> counts = counts_of(plan, timeline, steady);
   for (std::size_t w = 0; w < counts.size(); ++w) {
     const bool carries = payload(plan.works[w]) > Bytes(0);
     for (const Share& share : demands[w].used()) {
@@ -99,9 +101,9 @@ std::vector<ResourceUse> use_of(const Plan& plan, const Timeline& timeline,
   return use;
 }
 
-Traffic traffic_of(const Plan& plan, const Steady& steady) {
+Traffic traffic_of(const Plan& plan, const Timeline& timeline, const Steady& steady) {
   Traffic traffic;
-  const std::vector<double> counts = counts_of(plan, steady);
+  const std::vector<double> counts = counts_of(plan, timeline, steady);
   for (std::size_t w = 0; w < counts.size(); ++w) {
     const Work& work = plan.works[w];
     if (const auto* file = std::get_if<FileIo>(&work)) {

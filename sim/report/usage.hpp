@@ -11,7 +11,8 @@
 #include "sim/report/period.hpp"
 #include "sim/timeline/timeline.hpp"
 
-/// How much a steady period uses each resource, and which bytes go where.
+/// How much a steady period uses each resource, and which bytes go where. Skipped tasks use
+/// nothing.
 namespace tidegate {
 
 /// Bytes that the work carries from one place to another: of a copy, a file access or a collective.
@@ -44,6 +45,6 @@ struct Traffic {
   std::map<std::string, Bytes> links;  ///< by "host -> gpu0"
 };
 
-Traffic traffic_of(const Plan& plan, const Steady& steady);
+Traffic traffic_of(const Plan& plan, const Timeline& timeline, const Steady& steady);
 
 }  // namespace tidegate

@@ -9,8 +9,8 @@
 namespace tidegate {
 namespace {
 
-// Work that the GPUs of the plan do in one iteration, recomputation included.
-Flops computed(const Plan& plan) {
+// Work that the GPUs of the plan did per iteration, recomputation included.
+Flops computed(const Plan& plan, const Timeline& timeline) {
   std::vector<Flops> by_work;
   for (const Work& work : plan.works) {
     Flops sum;
@@ -20,7 +20,9 @@ Flops computed(const Plan& plan) {
     by_work.push_back(sum);
   }
   Flops all;
-  for (const Task& task : plan.tasks) all += by_work[index(task.work)];
+  for (std::uint32_t t = 0; t < plan.size(); ++t) {
+    if (!is_skipped(plan, TaskId{t}, timeline)) all += by_work[index(plan.tasks[t].work)];
+  }
   return all / plan.iterations;
 }
 
@@ -33,7 +35,7 @@ std::vector<std::string> assumptions_of(const Machine& machine) {
 }
 
 RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layout& layout,
-                  const Plan& plan) {
+                  const Plan& plan, const Timeline& timeline) {
   const std::int64_t data = layout.data();
   const auto& p = layout.parallel();
   // The graph is what one tensor-parallel rank computes of all stages.
@@ -49,7 +51,7 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layou
                  .tokens_per_iteration = graph.tokens * data * scenario.workload.accumulation,
                  .gpus = static_cast<std::int32_t>(layout.world()),
                  .model_flops = 3 * steps * graph.forward_flops(),
-                 .hardware_flops = ranks_per_rank_here * computed(plan),
+                 .hardware_flops = ranks_per_rank_here * computed(plan, timeline),
                  .assumptions = assumptions_of(scenario.machine),
                  .notes = {},
                  .next = {},
@@ -99,7 +101,7 @@ Prediction predict(Scenario& scenario) {
   p.demands = price(p.plan, machine);
   p.timeline = simulate(p.plan, p.demands, p.resources);
   p.report = summarize(p.plan, p.timeline, p.demands, p.resources,
-                       facts_of(scenario, p.graph, layout, p.plan));
+                       facts_of(scenario, p.graph, layout, p.plan, p.timeline));
   return p;
 }
 

@@ -86,7 +86,7 @@ void check_layout(yaml::Map& map, const Workload& w, std::int64_t ranks, std::in
   } else if (gpus % (t * p) != 0) {
     problem("pipeline_parallel",
             fmt::format("is {}: {} x {} tensor-parallel ranks do not divide the {} GPUs of {} "
-                        "node{}; set machine.fabric.nodes or ranks",
+                        "node{}; set machine.network.nodes or ranks",
                         p, p, t, gpus, nodes, nodes == 1 ? "" : "s"));
   }
   if (p > 1 && zero_stage > 1) {

@@ -45,7 +45,11 @@ class Laws {
     if (timeline_.start.size() != plan_.size() || timeline_.end.size() != plan_.size()) {
       return {"the timeline has not one start and end for each task"};
     }
+    if (timeline_.choices.size() != plan_.choices.size()) {
+      return {"the timeline has not one outcome for each choice"};
+    }
     check_tasks();
+    check_choices();
     check_lanes();
     check_tokens();
     check_locks();
@@ -67,6 +71,10 @@ class Laws {
   }
   const Demand& demand(std::size_t t) const { return demands_[index(plan_.tasks[t].work)]; }
 
+  bool is_skipped(std::size_t t) const {
+    return tidegate::is_skipped(plan_, static_cast<TaskId>(t), timeline_);
+  }
+
   void check_tasks() {
     Instant last = 0;
     for (std::size_t t = 0; t < plan_.size(); ++t) {
@@ -76,12 +84,38 @@ class Laws {
         if (start >= timeline_.end[index(before)]) continue;
         broken_.push_back(name(t) + " starts before the end of " + name(index(before)));
       }
+      if (is_skipped(t)) {
+        if (start != end) broken_.push_back(name(t) + " is skipped and takes time");
+        continue;
+      }
       const double least = (demand(t).latency + demand(t).alone).value() * ticks_per_second;
       if (start < 0 || static_cast<double>(end - start) < least * (1 - 1e-12) - 2) {
         broken_.push_back(name(t) + " takes less than its time alone");
       }
     }
     if (last != timeline_.makespan) broken_.push_back("the makespan is not the last end");
+  }
+
+  // Within an instant, the order of starts and ends is the executor's.
+  void check_choices() {
+    std::vector<bool> is_taken(plan_.choices.size());
+    each_effect([&](std::uint32_t t, const Effect& e) {
+      if (e.kind != Effect::Kind::decide) return;
+      is_taken[e.target] = true;
+      const auto [watched, rule] = plan_.choices[e.target];
+      const std::size_t w = index(watched);
+      const bool by_end = rule == Choice::Rule::unfinished;
+      const Instant seen = by_end ? timeline_.end[w] : timeline_.start[w];
+      const bool is_yes = timeline_.choices[e.target] != 0;
+      if (is_yes ? seen >= timeline_.start[t] : seen <= timeline_.start[t]) return;
+      broken_.push_back(fmt::format("choice {} is {}, but {} {} {} {} decides it", e.target,
+                                    is_yes ? "yes" : "no", name(w), by_end ? "ends" : "starts",
+                                    is_yes ? "before" : "after", name(t)));
+    });
+    for (std::size_t c = 0; c < is_taken.size(); ++c) {
+      if (is_taken[c] || timeline_.choices[c] == 0) continue;
+      broken_.push_back(fmt::format("choice {} is yes, but no task decides it", c));
+    }
   }
 
   void check_lanes() {
@@ -103,10 +137,14 @@ class Laws {
     }
   }
 
+  // The effects that happened.
   template <class Visit>
   void each_effect(Visit&& visit) const {
     for (std::uint32_t t = 0; t < plan_.size(); ++t) {
-      for (const Effect& effect : plan_.effects(static_cast<TaskId>(t))) visit(t, effect);
+      if (is_skipped(t)) continue;
+      for (const Effect& effect : plan_.effects(static_cast<TaskId>(t))) {
+        if (holds(effect.when, timeline_)) visit(t, effect);
+      }
     }
   }
 
@@ -151,6 +189,7 @@ class Laws {
   void check_resources() {
     std::vector<double> work(resources_.size());
     for (std::size_t t = 0; t < plan_.size(); ++t) {
+      if (is_skipped(t)) continue;
       for (const Share& s : demand(t).used()) {
         const Resource& r = resources_[index(s.resource)];
         double cost = std::min(1.0, r.mixed_cost[s.side]);
@@ -169,11 +208,17 @@ class Laws {
   void check_buffers() {
     std::vector<Instant> allocated(plan_.buffers.size(), -1), freed(plan_.buffers.size(), -1);
     each_effect([&](std::uint32_t t, const Effect& e) {
-      if (e.kind == Effect::Kind::allocate) allocated[e.target] = timeline_.start[t];
-      if (e.kind == Effect::Kind::free) freed[e.target] = timeline_.end[t];
+      const bool frees = e.kind == Effect::Kind::free;
+      if (e.kind != Effect::Kind::allocate && !frees) return;
+      Instant& once = (frees ? freed : allocated)[e.target];
+      if (once >= 0) {
+        broken_.push_back(
+            fmt::format("{} {} buffer {} again", name(t), frees ? "frees" : "allocates", e.target));
+      }
+      once = frees ? timeline_.end[t] : timeline_.start[t];
     });
     for (std::size_t b = 0; b < freed.size(); ++b) {
-      if (allocated[b] >= 0 && freed[b] < allocated[b]) {
+      if (freed[b] < allocated[b] || (allocated[b] < 0 && freed[b] >= 0)) {
         broken_.push_back(fmt::format("buffer {} is not freed after its allocation", b));
       }
     }

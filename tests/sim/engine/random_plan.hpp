@@ -22,8 +22,8 @@ class Random {
 enum class Features { open_loop, all };
 
 /// A sound plan of up to 60 tasks that cannot deadlock, with prices. open_loop: dependencies,
-/// lanes, latencies, weights, mixed costs and bursts; all: tokens, locks, memory, equal instants
-/// and tasks without duration as well.
+/// lanes, latencies, weights, mixed costs, bursts and choices; all: tokens, locks, memory, equal
+/// instants and tasks without duration as well.
 toy::Toy random_plan(std::uint64_t seed, Features features);
 
 }  // namespace tidegate

@@ -27,18 +27,20 @@ class Textbook {
         resources_(resources),
         end_(plan.size(), -1),
         is_started_(plan.size()),
+        is_skipped_(plan.size()),
+        is_yes_(plan.choices.size()),
         burst_(resources.size()) {
     for (std::size_t r = 0; r < resources.size(); ++r) burst_[r] = resources[r].burst.value();
   }
 
-  std::vector<double> ends() {
+  TextbookRun run() {
     while (start_all() || !running_.empty()) {
       set_speeds();
       const double step = next_event();
       if (step == endless) break;
       advance(step);
     }
-    return end_;
+    return {end_, is_skipped_};
   }
 
  private:
@@ -46,7 +48,8 @@ class Textbook {
   std::span<const Demand> demands_;
   std::span<const Resource> resources_;
   std::vector<double> end_;
-  std::vector<bool> is_started_;
+  std::vector<bool> is_started_, is_skipped_;
+  std::vector<bool> is_yes_;   // by choice
   std::vector<double> burst_;  // seconds of full-rate work left
   std::vector<Running> running_;
   double now_ = 0;
@@ -64,21 +67,41 @@ class Textbook {
     return busy < plan_.lanes[index(plan_.tasks[t].lane)].width;
   }
 
-  // Starts what can start; tasks without duration end at once and may let others start.
+  bool holds(When when) const {
+    if (when.code == 0) return true;
+    return when.code > 0 ? is_yes_[static_cast<std::size_t>(when.code - 1)]
+                         : !is_yes_[static_cast<std::size_t>(-when.code - 1)];
+  }
+  void decide(std::size_t t) {
+    for (const Effect& e : plan_.effects(static_cast<TaskId>(t))) {
+      if (e.kind != Effect::Kind::decide) continue;
+      const std::size_t w = index(plan_.choices[e.target].watched);
+      is_yes_[e.target] = plan_.choices[e.target].rule == Choice::Rule::unstarted
+                              ? !is_started_[w]
+                              : end_[w] < 0 && !is_skipped_[w];
+    }
+  }
+
+  // Starts what can start, in task order; then tasks without duration end and may let others start.
   bool start_all() {
     bool any = false;
-    for (std::size_t t = 0; t < plan_.size(); ++t) {
-      if (is_started_[t] || !can_start(t)) continue;
-      is_started_[t] = any = true;
-      const Demand& d = demands_[index(plan_.tasks[t].work)];
-      if (d.latency.value() + d.alone.value() == 0) {
-        end_[t] = now_;
-        t = static_cast<std::size_t>(-1);  // look again from the first task
-        continue;
+    for (;;) {
+      std::vector<std::size_t> over;
+      for (std::size_t t = 0; t < plan_.size(); ++t) {
+        if (is_started_[t] || !can_start(t)) continue;
+        is_started_[t] = any = true;
+        is_skipped_[t] = !holds(plan_.tasks[t].when);
+        if (!is_skipped_[t]) decide(t);
+        const Demand& d = demands_[index(plan_.tasks[t].work)];
+        if (is_skipped_[t] || d.latency.value() + d.alone.value() == 0) {
+          over.push_back(t);
+        } else {
+          running_.push_back({t, &d, d.latency.value(), d.alone.value()});
+        }
       }
-      running_.push_back({t, &d, d.latency.value(), d.alone.value()});
+      if (over.empty()) return any;
+      for (const std::size_t t : over) end_[t] = now_;
     }
-    return any;
   }
 
   bool is_busy(std::size_t r, int side) const {
@@ -177,9 +200,9 @@ class Textbook {
 
 }  // namespace
 
-std::vector<double> textbook_ends(const Plan& plan, std::span<const Demand> demands,
-                                  std::span<const Resource> resources) {
-  return Textbook(plan, demands, resources).ends();
+TextbookRun textbook_run(const Plan& plan, std::span<const Demand> demands,
+                         std::span<const Resource> resources) {
+  return Textbook(plan, demands, resources).run();
 }
 
 }  // namespace tidegate

@@ -8,11 +8,16 @@
 
 namespace tidegate {
 
-/// Ends of all tasks in seconds, by the textbook: one entry per flow, every rate computed afresh by
-/// progressive filling and every remaining work updated at every event, in doubles. Dependencies,
-/// lanes, latencies, weights, mixed costs and bursts; no tokens, locks or memory.
-/// It shares no code with the engine and is as slow as it is plain.
-std::vector<double> textbook_ends(const Plan& plan, std::span<const Demand> demands,
-                                  std::span<const Resource> resources);
+struct TextbookRun {
+  std::vector<double> ends;  ///< by task, seconds
+  std::vector<bool> is_skipped;
+};
+
+/// When all tasks end, and which were skipped, by the textbook: one entry per flow, every rate
+/// computed afresh by progressive filling and every remaining work updated at every event, in
+/// doubles. Dependencies, lanes, latencies, weights, mixed costs, bursts and choices; no tokens,
+/// locks or memory. It shares no code with the engine and is as slow as it is plain.
+TextbookRun textbook_run(const Plan& plan, std::span<const Demand> demands,
+                         std::span<const Resource> resources);
 
 }  // namespace tidegate

@@ -43,15 +43,15 @@ class Toy {
     return builder.lane("lane " + std::to_string(lanes_++), rank, width);
   }
   TaskId add(LaneId lane, const Demand& demand, std::initializer_list<TaskId> after = {},
-             std::initializer_list<Effect> effects = {}, std::uint16_t rank = 0) {
-    return add(lane, demand, std::vector(after), std::vector(effects), rank);
+             std::initializer_list<Effect> effects = {}, std::uint16_t rank = 0, When when = {}) {
+    return add(lane, demand, std::vector(after), std::vector(effects), rank, when);
   }
   TaskId add(LaneId lane, const Demand& demand, const std::vector<TaskId>& after,
-             const std::vector<Effect>& effects, std::uint16_t rank = 0) {
+             const std::vector<Effect>& effects, std::uint16_t rank = 0, When when = {}) {
     demands.push_back(demand);
     // The work is only the demand's number: the engine never looks inside.
     const WorkId work = builder.work(Delay{Seconds(static_cast<double>(demands.size()))});
-    return builder.add({"task", lane, rank, tasks_++}, work, after, effects);
+    return builder.add({"task", lane, rank, tasks_++, when}, work, after, effects);
   }
   Plan finish() { return builder.finish(1, 1); }
 

@@ -18,16 +18,21 @@ Plan example() {
                  b = builder.buffer(odd, builder.owner("x"), Bytes(1));
   const TokenId slots = builder.tokens("slots", 2);
   const LockId drive = builder.lock("nvme 0");
+  const ChoiceId late = builder.choice(Choice::Rule::unfinished);
+  const ChoiceId idle = builder.choice(Choice::Rule::unstarted);
   builder.enter(0, Phase::forward);
   const Effect starts[] = {allocate(a), acquire(slots, 2), hold(drive)};
   const TaskId read =
       builder.add({"read sub-group", reads, 1, 7}, FileIo{.path = 2, .bytes = 3_GB}, {}, starts);
   builder.mark(read, 1);
   builder.enter(1, Phase::update);
-  const TaskId wait = builder.add({"wait", gpu}, Delay{Seconds(0.1)}, {});
+  const Effect decisions[] = {decide(late), decide(idle)};
+  const TaskId wait = builder.add({"wait", gpu}, Delay{Seconds(0.1)}, {}, decisions);
+  builder.watch(late, read), builder.watch(idle, read);
   const TaskId both[] = {read, wait};
-  const Effect ends[] = {allocate(b), tidegate::free(a), tidegate::free(b), release(slots, 2)};
-  builder.mark(builder.join({"done", gpu}, both, ends), 0);
+  const Effect ends[] = {allocate(b), tidegate::free(a, When::no(late)), tidegate::free(b),
+                         release(slots, 2, When::yes(idle))};
+  builder.mark(builder.join({.name = "done", .lane = gpu, .when = When::no(idle)}, both, ends), 0);
   return builder.finish(2, 2);
 }
 
@@ -69,12 +74,20 @@ TEST_CASE("a plan's text reads back to the same plan", "[dump]") {
   CHECK(back.lanes[0].width == 4);
   CHECK(back.label(TaskId{0}) == "read sub-group 7");
   CHECK(back.marks.size() == 2);
+  REQUIRE(back.choices.size() == 2);
+  CHECK(back.choices[1].watched == TaskId{0});
+  CHECK(back.choices[0].rule == Choice::Rule::unfinished);
+  CHECK(back.choices[1].rule == Choice::Rule::unstarted);
+  CHECK(back.tasks[2].when == When::no(ChoiceId{1}));
+  CHECK(back.tasks[1].when == When{});
 }
 
 TEST_CASE("a task line says what the task is, and who it is in a comment", "[dump]") {
   CHECK_THAT(dump(example()),
-             Containing("task 2 name 2 item -1 work 2 lane 1 rank 0 iteration 1 phase update "
-                        "after 0 1 does allocate:1 free:0 free:1 release:0*2 # done\n"));
+             Containing("choice unfinished 0\nchoice unstarted 0\n") &&
+                 Containing("task 2 name 2 item -1 work 2 lane 1 rank 0 iteration 1 phase update "
+                            "when no:1 after 0 1 does allocate:1 free:0?no:0 free:1 "
+                            "release:0*2?yes:1 # done\n"));
 }
 
 TEST_CASE("a faulty plan text is refused with its place", "[dump]") {
@@ -93,7 +106,15 @@ TEST_CASE("a faulty plan text is refused with its place", "[dump]") {
       {small + "buffer 1 0 0\n", "plan.txt:5:10: there is no pool 0; 0 are named above"},
       {small + "task 1 " + task + "\n", "plan.txt:5:6: task 0 belongs here"},
       {small + "task 0 item 0\n", "plan.txt:5:8: 'item' where 'name' belongs"},
-      {small + "task 0 " + task + " soon\n", "'soon' where 'after' or 'does' belongs"},
+      {small + "task 0 " + task + " soon\n", "'soon' where 'when', 'after' or 'does' belongs"},
+      {small + "task 0 " + task + " after 0 when no:0\n", "'when' is not task"},
+      {small + "task 0 " + task + " when\n", "the line ends; expected a condition"},
+      {small + "task 0 " + task + " when no\n", "'no' is not a condition like no:3"},
+      {small + "task 0 " + task + " when no:0\n", "there is no choice 0; 0 are named above"},
+      {small + "choice late 0\n", "'late' is not a rule; one of: unfinished, unstarted"},
+      {small + "choice unfinished 0\n", "plan.txt:5:1: there is no task 0 to watch"},
+      {small + "choice unstarted 0\ntask 0 " + task + " does decide:0?maybe:0\n",
+       "'maybe' is not an outcome; one of: no, yes"},
       {small + "task 0 " + task + " after 3\n", "plan.txt:5:1: there is no task 3 to come after"},
       {small + "task 0 " + task + " does free\n", "'free' is not an effect like free:3"},
       {small + "task 0 " + task + " does free:0\n", "there is no buffer 0"},

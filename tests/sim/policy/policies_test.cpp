@@ -50,12 +50,12 @@ std::string error_of(const std::string& file, const std::vector<Override>& overr
   return "no error";
 }
 
-struct Choice {
+struct Option {
   const char* name;
   std::vector<Override> overrides;
 };
 
-const std::vector<Choice> optimizers = {
+const std::vector<Option> optimizers = {
     {"resident", {{"policy.optimizer", "resident"}}},
     {"zero_offload", {{"policy.optimizer", "{name: zero_offload, sub_group_size: 1000000}"}}},
     {"zero_offload delayed",
@@ -76,13 +76,13 @@ const std::vector<Choice> optimizers = {
        "{name: mlp_offload, paths: [nvme, pfs], assignment: {shares: [2, 1]}, exclusive: false, "
        "cache: false, delayed_gradients: false, async_upload: false, sub_group_size: 1000000}"}}},
 };
-const std::vector<Choice> activations = {
+const std::vector<Option> activations = {
     {"keep", {{"policy.activations", "keep"}}},
     {"recompute", {{"policy.activations", "{name: recompute, mode: full}"}}},
     {"recompute every 3", {{"policy.activations", "{name: recompute, every: 3}"}}},
     {"selective", {{"policy.activations", "{name: recompute, mode: selective}"}}},
 };
-const std::vector<Choice> parameters = {
+const std::vector<Option> parameters = {
     {"resident", {{"policy.parameters", "resident"}}},
     {"host", {{"policy.parameters", "host"}}},
     {"nvme", {{"policy.parameters", "{name: nvme, path: nvme}"}}},
@@ -91,15 +91,15 @@ const std::vector<Choice> parameters = {
 }  // namespace
 
 TEST_CASE("every combination of policies obeys the laws of plans and timelines", "[policy][laws]") {
-  for (const Choice& optimizer : optimizers) {
-    for (const Choice& activation : activations) {
-      for (const Choice& parameter : parameters) {
+  for (const Option& optimizer : optimizers) {
+    for (const Option& activation : activations) {
+      for (const Option& parameter : parameters) {
         for (const char* accumulation : {"1", "3"}) {
           std::vector<Override> overrides(small.begin(), small.begin() + 5);
           overrides = with(overrides, {{"policy.zero.reduce_bucket_size", "8000000"},
                                        {"iterations", "3"},
                                        {"workload.accumulation", accumulation}});
-          for (const Choice* c : {&optimizer, &activation, &parameter}) {
+          for (const Option* c : {&optimizer, &activation, &parameter}) {
             overrides.insert(overrides.end(), c->overrides.begin(), c->overrides.end());
           }
           INFO(optimizer.name << " / " << activation.name << " / " << parameter.name
@@ -169,10 +169,10 @@ TEST_CASE("the same scenario gives the same bytes", "[policy]") {
 }
 
 TEST_CASE("a scenario can be predicted again: policies remember nothing", "[policy]") {
-  for (const Choice& optimizer : optimizers) {
-    for (const Choice& parameter : parameters) {
+  for (const Option& optimizer : optimizers) {
+    for (const Option& parameter : parameters) {
       std::vector<Override> overrides(small.begin(), small.begin() + 5);
-      for (const Choice* c : {&optimizer, &parameter}) {
+      for (const Option* c : {&optimizer, &parameter}) {
         overrides.insert(overrides.end(), c->overrides.begin(), c->overrides.end());
       }
       INFO(optimizer.name << " / " << parameter.name);
