@@ -87,19 +87,13 @@ namespace {
 // Fused with the projection (Liger): logits exist for one chunk of tokens at a time, vocabulary /
 // hidden chunks, in fp32 and in 16 bits; all three GEMMs really run in forward, and the gradient of
 // the input is kept instead of logits.
-Bytes add_loss(LayerBuilder& layer, const Stream& stream) {
+Bytes add_torch_loss(LayerBuilder& layer, Operator& op, const Stream& stream) {
   const RankShape& rank = layer.rank();
   const std::int64_t logits = stream.tokens * rank.vocabulary;
   const auto count = static_cast<double>(logits);
   const double e = rank.element;
-  Operator& op = layer.add("loss");
   op.forward.push_back(elementwise(e + 12, logits, 3));
   op.backward.push_back(elementwise(20 + e, logits, 3));
-  for (int reduced = 0; reduced < 3 && rank.ranks > 1; ++reduced) {  // maximum, target, sum: fp32
-    const Bytes bytes(4.0 * static_cast<double>(stream.tokens));
-    op.forward_collectives.push_back(
-        {CollectiveKind::all_reduce, bytes, static_cast<std::int32_t>(rank.ranks)});
-  }
   if (rank.kernels.fused_cross_entropy) {
     const auto h = rank.network.hidden;
     const std::int64_t chunks = std::max<std::int64_t>((rank.vocabulary + h - 1) / h, 1);
@@ -109,6 +103,32 @@ Bytes add_loss(LayerBuilder& layer, const Stream& stream) {
   layer.save_as(4, op, "log_softmax", 4 * count);
   layer.save(op, "logits", e * count);
   return Bytes(8 * count);
+}
+
+// Megatron-LM's vocabulary-parallel cross entropy over w-byte numbers. Traffic: cast e + w unless
+// the types are one, maximum w, difference 2w, exponential 2w, sum w, division 2w; backward scales
+// in place 2w and casts. Kept: the softmax, in the place of the logits.
+Bytes add_parallel_loss(LayerBuilder& layer, Operator& op, const Stream& stream) {
+  const RankShape& rank = layer.rank();
+  const std::int64_t logits = stream.tokens * rank.vocabulary;
+  const double e = rank.element, w = rank.kernels.half_cross_entropy ? e : 4;
+  const double cast = w == e ? 0 : e + w;
+  op.forward.push_back(elementwise(cast + 8 * w, logits, w == e ? 5 : 6));
+  op.backward.push_back(elementwise(2 * w + cast, logits, w == e ? 1 : 2));
+  layer.save_as(w, op, "softmax", w * static_cast<double>(logits));
+  return Bytes(w == e ? 0 : e * static_cast<double>(logits));
+}
+
+Bytes add_loss(LayerBuilder& layer, const Stream& stream) {
+  const RankShape& rank = layer.rank();
+  Operator& op = layer.add("loss");
+  for (int reduced = 0; reduced < 3 && rank.ranks > 1; ++reduced) {  // maximum, target, sum: fp32
+    const Bytes bytes(4.0 * static_cast<double>(stream.tokens));
+    op.forward_collectives.push_back(
+        {CollectiveKind::all_reduce, bytes, static_cast<std::int32_t>(rank.ranks)});
+  }
+  return rank.kernels.parallel_cross_entropy ? add_parallel_loss(layer, op, stream)
+                                             : add_torch_loss(layer, op, stream);
 }
 
 // BERT's masked-language head before its projection: dense, activation, norm.

@@ -155,6 +155,14 @@ KernelOptions read_kernels(const yaml::Node& node) {
   k.fused_norm = map.flag_or("fused_norm", k.fused_norm);
   k.fused_activation = map.flag_or("fused_activation", k.fused_activation);
   k.fused_cross_entropy = map.flag_or("fused_cross_entropy", k.fused_cross_entropy);
+  k.parallel_cross_entropy = map.flag_or("parallel_cross_entropy", k.parallel_cross_entropy);
+  k.half_cross_entropy = map.flag_or("half_cross_entropy", k.half_cross_entropy);
+  if (k.parallel_cross_entropy && k.fused_cross_entropy) {
+    map.at("parallel_cross_entropy").problem("and fused_cross_entropy are two losses; choose one");
+  }
+  if (k.half_cross_entropy && !k.parallel_cross_entropy) {
+    map.at("half_cross_entropy").problem("needs parallel_cross_entropy; leave it out");
+  }
   k.attention_dropout = map.fraction_or("attention_dropout", k.attention_dropout);
   k.hidden_dropout = map.fraction_or("hidden_dropout", k.hidden_dropout);
   k.fp32_norm = map.flag_or("fp32_norm", k.fp32_norm);

@@ -66,6 +66,9 @@ struct KernelOptions {
   /// projection, again.
   bool fused_activation = false;
   bool fused_cross_entropy = false;
+  /// Megatron-LM's loss: exponentials take the place of the logits, and their gradient that of the
+  /// exponentials; in fp32, or in the stream's type (`--fp16-lm-cross-entropy`).
+  bool parallel_cross_entropy = false, half_cross_entropy = false;
   double attention_dropout = 0, hidden_dropout = 0;
   bool fp32_norm = false;  ///< norms keep fp32 inputs
 };

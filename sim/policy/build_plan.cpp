@@ -108,7 +108,9 @@ class Walker final : public GradientSink {
       }
       const PoolId pool = step_.gpu_pool(r);
       const double whole = static_cast<double>(total);
-      if (zero().stage < 2) step_.reserve(pool, "gradients", Bytes(whole * element_bytes()));
+      if (zero().stage < 2 && zero().contiguous_gradients) {
+        step_.reserve(pool, "gradients", Bytes(whole * element_bytes()));
+      }
       if (zero().stage < 3) {
         step_.reserve(pool, "parameters", Bytes(whole * element_bytes()));
       } else {

@@ -85,6 +85,7 @@ ZeroOptions read_zero(yaml::Map& policy) {
   zero.persistence_threshold =
       map.count_or("param_persistence_threshold", zero.persistence_threshold);
   zero.reduce_scatter = map.flag_or("reduce_scatter", zero.reduce_scatter);
+  zero.contiguous_gradients = map.flag_or("contiguous_gradients", zero.contiguous_gradients);
   return zero;
 }
 

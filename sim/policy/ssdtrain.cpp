@@ -230,7 +230,8 @@ bool SsdTrain::may_be_stored(const Layer& layer, const SavedTensors::Tensor& t) 
 
 bool SsdTrain::is_stored(const Step& step, const Visit& visit, std::uint16_t rank,
                          const SavedTensors::Tensor& t) const {
-  if (iteration_ == 0 || !may_be_stored(step.graph().layers[visit.layer], t)) return false;
+  if (iteration_ == 0 && options_.records_first) return false;
+  if (!may_be_stored(step.graph().layers[visit.layer], t)) return false;
   const Position at{visit.layer, t.first};
   if (options_.keeps_last_module && backward_follows_ && 
       at == last_modules_[modules_.piece_of(visit.layer)])
@@ -404,6 +405,7 @@ std::unique_ptr<ActivationPolicy> make_ssdtrain(yaml::Map& options, const Machin
     o.profile_iteration = static_cast<std::int32_t>(iteration->count(1, 100));
     if (!o.is_adaptive) iteration->problem("needs adaptive; leave it out");
   }
+  o.records_first = options.flag_or("record_first", o.records_first);
   constexpr std::array<std::string_view, 2> flips = {"after_node", "before_node"};
   o.flips = options.choice_or("keep_switch", flips, 0) == 0 ? KeepSwitch::after_node
                                                            : KeepSwitch::before_node;

@@ -40,6 +40,7 @@ struct SsdTrainOptions {
   KeepSwitch flips = KeepSwitch::after_node;
   std::optional<BytesPerSecond> bandwidth;  ///< instead of the measured one
   std::int32_t profile_iteration = 2;
+  bool records_first = true;  ///< the first iteration moves nothing, it records sizes
   bool keeps_last_module = false;    ///< of a micro-batch whose backward follows at once
 };
 

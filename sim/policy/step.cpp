@@ -69,7 +69,7 @@ std::vector<Piece> pieces_of(const LayerGraph& graph, const Parallel& parallel) 
   return pieces;
 }
 
-Step::Step(const Setting& setting) : setting_(setting), ranks_(setting.layout.ranks()) {
+Step::Step(const Setting& setting) : setting_(setting), ranks_(setting.layout.ranks()), passing_gradients_(setting.layout.ranks()) {
   ensure(ranks() <= setting.machine.gpu_count(), "a rank has a GPU of its own");
   setup_lane_ = plan_.lane("setup", 0);
   add_groups();
@@ -287,9 +287,15 @@ std::vector<Effect> Step::short_lived(const Visit& visit, std::size_t first, std
   }
   std::vector<Effect> effects;
   add_short_lived(workspace_owner_, workspace, rank, effects);
-  if (visit.pass == Pass::backward && setting_.zero.stage >= 2) {
-    const Bytes bytes(static_cast<double>(elements) * bytes_per_element(graph().dtype));
-    add_short_lived(gradient_owner_, bytes, rank, effects);
+  const Bytes produced(static_cast<double>(elements) * bytes_per_element(graph().dtype));
+  if (visit.pass != Pass::backward || produced == Bytes(0)) return effects;
+  const bool passes = setting_.zero.stage < 2 && !setting_.zero.contiguous_gradients;
+  if (passes && visit.micro_batch == 0) {
+    passing_gradients_[rank].push_back(
+        plan_.buffer(gpu_pools_[rank], gradient_owner_, produced));
+    effects.push_back(allocate(passing_gradients_[rank].back()));
+  } else if (passes || setting_.zero.stage >= 2) {
+    add_short_lived(gradient_owner_, produced, rank, effects);
   }
   return effects;
 }
@@ -432,8 +438,13 @@ constexpr std::array phase_ends = {"forward done", "backward done", "update done
 
 void Step::end(Phase phase) {
   for (std::uint16_t r = 0; r < ranks(); ++r) {
+    std::vector<Effect> effects;
+    if (phase == Phase::update) {
+      for (const BufferId b : passing_gradients_[r]) effects.push_back(free(b));
+      passing_gradients_[r].clear();
+    }
     const TaskId task = on_thread(phase_ends.at(static_cast<std::size_t>(phase)), r, -1, Delay{},
-                                  streams(ranks_[r]));
+                                  streams(ranks_[r]), effects);
     plan_.mark(task, r);
   }
 }

@@ -28,6 +28,9 @@ struct ZeroOptions {
       1'000'000'000;  ///< elements used between two uses that stay gathered
   std::int64_t persistence_threshold = 100'000;  ///< elements; smaller tensors stay gathered
   bool reduce_scatter = true;  ///< else all-reduce, after which each rank keeps its slice
+  /// Stages 0 and 1: gradients have a buffer that lives as long as the run; else each comes to be
+  /// in the first backward of an iteration and goes when the update has ended.
+  bool contiguous_gradients = true;
 };
 
 /// What a policy may look at: the network's layers, the nodes of the plan (Machine::part) and who
@@ -224,6 +227,7 @@ class Step {
   std::vector<std::vector<Communicator>> data_groups_, tensor_groups_;  // by stage
   LaneId setup_lane_{};
   std::vector<BufferId> standing_;
+  std::vector<std::vector<BufferId>> passing_gradients_;  // by rank: until the update has ended
   OwnerId workspace_owner_{}, gradient_owner_{};
   std::int64_t iteration_ = 0;
 
