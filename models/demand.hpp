@@ -43,8 +43,9 @@ struct Share {
 /// latency, then `amount` units of work at up to amount/alone units per second. Concurrent works
 /// divide each resource max-min fairly in units per second over `weight`.
 struct Demand {
-  /// A collective of eight GPUs takes the links and a part of the cores of each, and the network.
-  static constexpr std::size_t most_shares = 17;
+  /// A collective of eight GPUs takes the links and a part of the cores of each, and the networks
+  /// of up to four nodes, in and out.
+  static constexpr std::size_t most_shares = 24;
 
   Seconds latency;
   Seconds alone;      ///< without the latency

@@ -76,14 +76,19 @@ struct Host {
 
 /// GPU-to-GPU links of a node and the network between nodes.
 ///
-/// Ring bus bandwidth for n ranks (NCCL's definition): B = per_gpu, or min(per_gpu, per_node) when
-/// the ranks span nodes; one latency, and network_latency when they do.
+/// Ring bus bandwidth for n ranks, g of them on each node (NCCL's definition): B = per_gpu when all
+/// are on one node; N = min(per_node, g · per_nic) when no node has two; else min(per_gpu, N). One
+/// latency, and network_latency when they span nodes.
 ///
 ///   all-gather, reduce-scatter   bytes · (n-1)/n / B
 ///   all-reduce                   twice that
 ///   broadcast                    bytes / B
-///   all-to-all                   bytes · max((n-1)/n / per_gpu, g · (n-g)/n / per_node) for g GPUs
-///                                a node; `bytes` is what one rank holds
+///   all-to-all                   bytes · max((n-1)/n / per_gpu, g · (n-g)/n / N); `bytes` is what
+///                                one rank holds
+///
+/// A copy between GPUs is a send with its receive, kernels of the same library: of one node,
+/// latency + bytes / per_gpu; of two nodes, network_latency + bytes / per_nic, through the network
+/// of both and the fabric of neither. No ramp over the size beside the latency, which is one.
 struct Fabric {
   BytesPerSecond per_gpu;  ///< bus bandwidth that one large collective reaches, each GPU
   BytesPerSecond links;    ///< what the links of a GPU carry in one direction; collectives that run
@@ -91,6 +96,7 @@ struct Fabric {
   Seconds latency;         ///< of one collective
   std::int32_t nodes = 1;
   BytesPerSecond per_node;  ///< network, each node, one direction; unused for one node
+  BytesPerSecond per_nic;  ///< the adapter that serves one GPU; zero: per_node over the node's GPUs
   Seconds network_latency;
 };
 
@@ -113,6 +119,10 @@ struct StoragePath {
   /// without writes empties the cache at cache_recovery. cache = 0: no such limit.
   Bytes cache;
   BytesPerSecond write_sustained, cache_recovery;
+
+  /// `factor` such paths striped, or a part of one: rates, capacity, endurance, cache and bytes in
+  /// flight times `factor`; the limit of a client and the latency stay.
+  StoragePath times(double factor) const;
 };
 
 }  // namespace tidegate

@@ -64,12 +64,12 @@ double passes(const Collective& c) {
   return 0;
 }
 
-// The bus bandwidth that the network lets a collective reach. A ring enters and leaves a node once;
+// Bytes that leave a node for each byte at the bus bandwidth. A ring enters and leaves a node once;
 // in an all-to-all each of the g GPUs sends (n-g)/n of its bytes out, of the (n-1)/n that it sends.
-BytesPerSecond network_bus(const Collective& c, BytesPerSecond per_node) {
-  if (c.kind != CollectiveKind::all_to_all || c.ranks <= c.gpus) return per_node;
-  const double n = c.ranks, g = c.gpus;
-  return per_node * ((n - 1) / (g * (n - g)));
+double leaving(const Collective& c) {
+  if (c.kind != CollectiveKind::all_to_all) return 1;
+  const double n = c.ranks, g = c.ranks_per_node();
+  return g * (n - g) / (n - 1);
 }
 
 }  // namespace
@@ -83,20 +83,22 @@ void Machine::through_link(Transfer& transfer, std::size_t gpu, Way way) const {
   if (device.root >= 0) {
     const auto root = static_cast<std::size_t>(device.root);
     const RootPort& port = host_.roots[root];
-    transfer.through(is_h2d ? roots_[root].h2d : roots_[root].d2h, is_h2d ? port.h2d : port.d2h);
+    const auto before = static_cast<std::size_t>(node_of_gpu(gpu)) * host_.roots.size();
+    const auto& [link, part] = roots_[before + root];
+    transfer.through(is_h2d ? link.h2d : link.d2h, (is_h2d ? port.h2d : port.d2h) * part);
   }
   transfer.through(ids.memory, device.memory_bandwidth);
 }
 
 void Machine::through_dram(Transfer& transfer, std::size_t numa, double times) const {
-  ensure(numa < numa_.size(), "a place names a NUMA node of the host");
-  transfer.through(numa_[numa].memory, host_.memory_bandwidth / times);
+  ensure(numa < numa_.size(), "a place names a NUMA node of the machine");
+  transfer.through(numa_[numa].memory, host_.memory_bandwidth * numa_[numa].part / times);
 }
 
 Demand Machine::price(const Delay& delay) const { return {.latency = delay.duration}; }
 
 Demand Machine::price(const Compute& compute) const {
-  ensure(compute.gpu < gpus_.size(), "a kernel names a GPU of the node");
+  ensure(compute.gpu < gpus_.size(), "a kernel names a GPU of the machine");
   const Gpu& gpu = gpus_[compute.gpu];
   Seconds alone;
   Bytes traffic;
@@ -119,6 +121,7 @@ Demand Machine::price(const Copy& copy) const {
          "storage is reached by file works, not by copies");
   if (copy.bytes == Bytes(0)) return {};
   if (copy.from.tier == Tier::gpu && copy.to.tier == Tier::gpu) return copy_between_gpus(copy);
+  ensure(node_of(copy.from) == node_of(copy.to), "host memory is reached within its node");
   if (copy.from.tier == Tier::host && copy.to.tier == Tier::host) {
     Transfer transfer(copy.bytes, host_.copy_rate);
     const bool is_local = copy.from.index == copy.to.index;
@@ -128,7 +131,7 @@ Demand Machine::price(const Copy& copy) const {
   }
   const Way way = copy.to.tier == Tier::gpu ? Way::h2d : Way::d2h;
   const std::size_t index = way == Way::h2d ? copy.to.index : copy.from.index;
-  ensure(index < gpus_.size(), "a copy names a GPU of the node");
+  ensure(index < gpus_.size(), "a copy names a GPU of the machine");
   const Gpu& gpu = gpus_[index];
   const double pinning = copy.pinning == Pinning::pinned ? 1 : gpu.pageable_factor;
   Transfer transfer(copy.bytes, (way == Way::h2d ? gpu.h2d : gpu.d2h) * pinning *
@@ -140,7 +143,7 @@ Demand Machine::price(const Copy& copy) const {
 
 Demand Machine::copy_between_gpus(const Copy& copy) const {
   const std::size_t from = copy.from.index, to = copy.to.index;
-  ensure(from < gpus_.size() && to < gpus_.size(), "a copy names GPUs of the node");
+  ensure(from < gpus_.size() && to < gpus_.size(), "a copy names GPUs of the machine");
   const BytesPerSecond source = gpus_[from].memory_bandwidth;
   if (from == to) {
     const double efficiency = gpus_[from].memory_efficiency.at(copy.bytes.value());
@@ -148,19 +151,31 @@ Demand Machine::copy_between_gpus(const Copy& copy) const {
     transfer.through(gpu_[from].memory, source / 2);
     return transfer.demand(gpus_[from].launch);
   }
-  Transfer transfer(copy.bytes,
-                    fabric_.per_gpu * saturation(copy.bytes, gpus_[from].copy_half_size));
+  if (node_of_gpu(from) != node_of_gpu(to)) return copy_between_nodes(copy);
+  Transfer transfer(copy.bytes, fabric_.per_gpu);
   const BytesPerSecond links = std::max(fabric_.links, fabric_.per_gpu);
   transfer.through(gpu_[from].fabric, links);
   transfer.through(gpu_[to].fabric, links);
   transfer.through(gpu_[from].memory, source);
   transfer.through(gpu_[to].memory, gpus_[to].memory_bandwidth);
-  return transfer.demand();
+  return transfer.demand(fabric_.latency);
+}
+
+Demand Machine::copy_between_nodes(const Copy& copy) const {
+  const std::size_t from = copy.from.index, to = copy.to.index;
+  Transfer transfer(copy.bytes, fabric_.per_nic);
+  transfer.through(network_[static_cast<std::size_t>(node_of_gpu(from))].out, network_here());
+  transfer.through(network_[static_cast<std::size_t>(node_of_gpu(to))].in, network_here());
+  transfer.through(gpu_[from].memory, gpus_[from].memory_bandwidth);
+  transfer.through(gpu_[to].memory, gpus_[to].memory_bandwidth);
+  return transfer.demand(fabric_.network_latency);
 }
 
 Demand Machine::price(const FileIo& io) const {
-  ensure(io.path < paths_.size(), "a file work names a storage path of the node");
+  ensure(io.path < paths_.size(), "a file work names a storage path of the machine");
   ensure(io.memory.tier != Tier::storage, "a file work moves bytes to or from memory");
+  ensure(node_of({Tier::storage, io.path}) == node_of(io.memory),
+         "a storage path serves the memory of its node");
   if (io.bytes == Bytes(0)) return {};
   const StoragePath& path = paths_[io.path];
   const bool is_read = io.direction == Direction::read;
@@ -174,7 +189,6 @@ Demand Machine::price(const FileIo& io) const {
   if (io.memory.tier == Tier::host) {
     through_dram(transfer, io.memory.index);
   } else {
-    ensure(io.memory.index < gpus_.size(), "a file work names a GPU of the node");
     through_link(transfer, io.memory.index, is_read ? Way::h2d : Way::d2h);
   }
   return transfer.demand(path.latency);
@@ -184,7 +198,8 @@ Demand Machine::work_on_cores(std::uint16_t rank, Bytes moved, Seconds alone) co
   const BytesPerSecond rate = moved / alone;
   const std::uint16_t numa = numa_of_rank(rank);
   Transfer transfer(moved, rate);
-  transfer.through(numa_[numa].cores, rate * std::max(1.0, host_.ranks_per_numa));
+  transfer.through(numa_[numa].cores,
+                   rate * std::max(1.0, host_.ranks_per_numa) * numa_[numa].part);
   through_dram(transfer, numa);
   return transfer.demand();
 }
@@ -203,23 +218,50 @@ Demand Machine::price(const Cast& cast) const {
   return work_on_cores(cast.rank, Bytes(elements * bytes), Seconds(elements / host_.cast_rate));
 }
 
-Demand Machine::price(const Collective& collective) const {
-  const std::size_t first = collective.first_gpu, count = collective.gpus;
-  ensure(count >= 1 && first + count <= gpus_.size(), "a collective names GPUs of the node");
-  if (collective.ranks <= 1 || collective.bytes == Bytes(0)) return {};
-  const bool leaves = collective.ranks > collective.gpus;
-  ensure(!leaves || nodes() > 1, "the ranks of a collective exist");
-  const BytesPerSecond network = network_bus(collective, fabric_.per_node);
-  BytesPerSecond bus = count > 1 ? fabric_.per_gpu : network;
-  if (leaves) bus = std::min(bus, network);
-  Transfer transfer(collective.bytes * passes(collective), bus);
-  for (std::size_t i = first; i < first + count; ++i) {
-    if (count > 1) transfer.through(gpu_[i].fabric, std::max(fabric_.links, fabric_.per_gpu));
+BytesPerSecond Machine::network_here() const { return fabric_.per_node / extent_.fold; }
+
+std::int32_t Machine::most_on_a_node(const Collective& c) const {
+  std::int32_t most = 0, here = 0, node = -1;
+  for (std::size_t i = 0; i < c.gpus; ++i) {
+    const std::int32_t at = node_of_gpu(c.first_gpu + i * c.stride);
+    here = at == node ? here + 1 : 1;
+    node = at;
+    most = std::max(most, here);
+  }
+  return most;
+}
+
+Demand Machine::price(const Collective& c) const {
+  const std::size_t last = c.first_gpu + (c.gpus - std::size_t{1}) * c.stride;
+  ensure(c.gpus >= 1 && c.stride >= 1 && last < gpus_.size(),
+         "a collective names GPUs of the machine");
+  if (c.ranks <= 1 || c.bytes == Bytes(0)) return {};
+  const std::int32_t most = most_on_a_node(c), per_node = c.ranks_per_node();
+  ensure(most <= per_node && per_node <= node_size_ && c.ranks >= c.gpus,
+         "a node has at least those ranks of a collective that are simulated");
+  ensure(c.ranks <= std::int64_t{per_node} * nodes(), "the ranks of a collective exist");
+  ensure(c.leaves_node() || most == c.gpus, "a collective within a node is on one node");
+  // `most` of the ranks on a node stand for all of them, and have their part of its network.
+  const double out = c.leaves_node() ? leaving(c) : 1;
+  const BytesPerSecond here = network_here() * per_node / most / out;
+  const BytesPerSecond network =
+      std::min({fabric_.per_node / out, fabric_.per_nic * per_node / out, here});
+  BytesPerSecond bus = per_node > 1 ? fabric_.per_gpu : network;
+  if (c.leaves_node()) bus = std::min(bus, network);
+  Transfer transfer(c.bytes * passes(c), bus);
+  std::int32_t before = -1;
+  for (std::size_t i = c.first_gpu; i <= last; i += c.stride) {
+    if (per_node > 1) transfer.through(gpu_[i].fabric, std::max(fabric_.links, fabric_.per_gpu));
     const double part = gpus_[i].collective_compute_fraction;
     if (part > 0) transfer.through(gpu_[i].compute, bus / part);
+    const std::int32_t node = node_of_gpu(i);
+    if (!c.leaves_node() || node == before) continue;
+    transfer.through(network_[static_cast<std::size_t>(node)].out, here);
+    transfer.through(network_[static_cast<std::size_t>(node)].in, here);
+    before = node;
   }
-  if (leaves) transfer.through(network_, network);
-  return transfer.demand(fabric_.latency + (leaves ? fabric_.network_latency : Seconds(0)));
+  return transfer.demand(fabric_.latency +
+                         (c.leaves_node() ? fabric_.network_latency : Seconds(0)));
 }
 
 }  // namespace tidegate

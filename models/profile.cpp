@@ -145,6 +145,10 @@ void read_network(const yaml::Node& node, Fabric& fabric, std::vector<Provenance
   in.plain().text_or("name", "");
   fabric.nodes = static_cast<std::int32_t>(in.plain().at("nodes").count(1, 1000000));
   fabric.per_node = in.quantity<BytesPerSecond>("per_node");
+  fabric.per_nic = in.quantity_or("per_nic", BytesPerSecond(0));
+  if (fabric.per_nic > fabric.per_node) {
+    in.plain().at("per_nic").problem("is more than all adapters of the node carry (per_node)");
+  }
   fabric.network_latency = in.quantity<Seconds>("latency", Bound::non_negative);
 }
 
@@ -163,15 +167,6 @@ void read_cache(CitedMap& in, StoragePath& path) {
   if (path.write_sustained > path.write) {
     in.plain().at("write_sustained").problem("is faster than write; a full cache is slower");
   }
-}
-
-void stripe(StoragePath& path, double drives) {
-  for (BytesPerSecond* rate : {&path.read, &path.write, &path.read_mixed, &path.write_mixed,
-                               &path.write_sustained, &path.cache_recovery}) {
-    *rate *= drives;
-  }
-  for (Bytes* size : {&path.capacity, &path.cache, &path.block_half_size}) *size *= drives;
-  path.endurance_bytes *= drives;
 }
 
 StoragePath read_path(const std::string& name, const yaml::Node& node,
@@ -193,8 +188,7 @@ StoragePath read_path(const std::string& name, const yaml::Node& node,
   path.endurance_bytes = in.quantity_or("endurance", Bytes(0)).value();
   path.write_amplification = in.number_or("write_amplification", 1, 1, 100);
   read_cache(in, path);
-  stripe(path, static_cast<double>(in.plain().count_or("count", 1, 1)));
-  return path;
+  return path.times(static_cast<double>(in.plain().count_or("count", 1, 1)));
 }
 
 struct Parts {

@@ -69,6 +69,7 @@ void fields(W& w, V&& visit) {
     visit(w.rank), visit(w.elements), visit(w.from), visit(w.to);
   } else if constexpr (std::is_same_v<T, Collective>) {
     visit(w.kind), visit(w.bytes), visit(w.ranks), visit(w.first_gpu), visit(w.gpus);
+    visit(w.stride), visit(w.per_node);
   } else {
     static_assert(std::is_same_v<T, Compute>);
     visit(w.gpu);
@@ -250,7 +251,13 @@ std::string to_text(const Work& work) {
                          c.rank);
     }
     std::string operator()(const Collective& c) const {
-      return fmt::format("{} {} over {} ranks", name_of(c.kind), to_text(c.bytes), c.ranks);
+      std::string text =
+          fmt::format("{} {} over {} ranks", name_of(c.kind), to_text(c.bytes), c.ranks);
+      if (c.per_node > 0) text += fmt::format(", {} a node", c.per_node);
+      if (c.gpus > 1 && c.stride > 1) {
+        text += fmt::format(", every {} GPUs from gpu{}", c.stride, c.first_gpu);
+      }
+      return text;
     }
   };
   return std::visit(Say{}, work);

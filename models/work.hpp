@@ -29,7 +29,8 @@ constexpr double bytes_per_element(DType t) {
 }
 const char* name_of(DType t);
 
-/// Where bytes live. `index` counts GPUs, NUMA nodes, or storage paths of one node.
+/// Where bytes live. `index` counts the GPUs, NUMA nodes or storage paths of a machine, node by
+/// node.
 enum class Tier : std::uint8_t { gpu, host, storage };
 struct Place {
   Tier tier = Tier::host;
@@ -104,9 +105,13 @@ struct Cast {
   DType from = DType::bf16, to = DType::fp32;
   bool operator==(const Cast&) const = default;
 };
-/// A collective over the `ranks` data-parallel (or tensor-parallel) ranks of which GPUs
-/// first_gpu … first_gpu+gpus-1 are on this node. `bytes` is the full, unsharded buffer:
+/// A collective over `ranks` ranks, of which the machine has the `gpus` on GPUs first_gpu,
+/// first_gpu + stride, …. Each node that takes part has `per_node` of the ranks; 0 stands for
+/// `gpus`. The group leaves its node when ranks > per_node. `bytes` is the full, unsharded buffer:
 /// all-gather and reduce-scatter move (n-1)/n of it through each GPU, all-reduce twice that.
+///
+/// A folded group has fewer members here than ranks on the node: {ranks 8, gpus 1, per_node 8} is a
+/// tensor-parallel group of eight equal ranks of which one is simulated (Machine::part).
 enum class CollectiveKind : std::uint8_t {
   all_gather,
   reduce_scatter,
@@ -121,6 +126,10 @@ struct Collective {
   std::int32_t ranks = 1;
   std::uint16_t first_gpu = 0;
   std::uint16_t gpus = 1;
+  std::uint16_t stride = 1;
+  std::uint16_t per_node = 0;
+  std::int32_t ranks_per_node() const { return per_node > 0 ? per_node : gpus; }
+  bool leaves_node() const { return ranks > ranks_per_node(); }
   bool operator==(const Collective&) const = default;
 };
 /// Time that passes without using anything: framework overhead, a fixed wait.

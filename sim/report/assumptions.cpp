@@ -26,10 +26,20 @@ bool is_any_of(std::string_view word, std::initializer_list<std::string_view> wo
   return std::ranges::find(words, word) != words.end();
 }
 
+// "node1.nvme" as "nvme": what several simulated nodes have each.
+std::string_view without_node(std::string_view name) {
+  constexpr std::string_view node = "node";
+  const std::size_t end = name.find_first_not_of("0123456789", node.size());
+  const bool is_of_node = name.starts_with(node) && end != std::string_view::npos &&
+                          end > node.size() && name[end] == '.';
+  return is_of_node ? name.substr(end + 1) : name;
+}
+
 // Resources by the text before and after the number that tells copies apart.
 struct Pattern {
   std::string_view begins, ends;
-  bool matches(std::string_view name) const {
+  bool matches(std::string_view full_name) const {
+    const std::string_view name = without_node(full_name);
     return name.size() >= begins.size() + ends.size() && name.starts_with(begins) &&
            name.ends_with(ends);
   }
@@ -64,8 +74,9 @@ double weight_of(const Report& report, const std::string& assumption) {
   const std::string_view text(assumption);
   const std::vector<std::string_view> key = parts_of(text.substr(0, text.find(" = ")));
   if (const std::string_view pool = pool_of(key); !pool.empty()) {
-    const bool is_too_small = std::ranges::any_of(
-        report.overflows, [&](const Report::Overflow& o) { return o.pool.starts_with(pool); });
+    const bool is_too_small = std::ranges::any_of(report.overflows, [&](const Report::Overflow& o) {
+      return without_node(o.pool).starts_with(pool);
+    });
     return is_too_small ? std::numeric_limits<double>::infinity() : 0;
   }
   double exposed = 0;

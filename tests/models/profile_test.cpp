@@ -264,6 +264,25 @@ TEST_CASE("several GPUs need a fabric", "[profile]") {
              Containing("has several GPUs and no fabric"));
 }
 
+TEST_CASE("one adapter of the network carries its part, or what the profile says", "[profile]") {
+  const std::string network =
+      "network: {nodes: 4, per_node: {value: 80 GB/s, source: \"a datasheet\"}, "
+      "latency: {value: 10 us, source: \"nccl-tests\"}";
+  const auto per_nic = [&](const std::string& rest) {
+    const Folder folder;
+    folder.edit("node.yaml", "fabric:\n", network + rest + "}\nfabric:\n");
+    return load_machine(folder.node()).fabric().per_nic;
+  };
+  CHECK(per_nic("") == 40_GBps);  // of two GPUs
+  CHECK(per_nic(", per_nic: {value: 50 GB/s, source: \"a datasheet\"}") == 50_GBps);
+  CHECK_THAT(faults_after("node.yaml", "fabric:\n",
+                          network + ",\n  per_nic: {value: 90 GB/s, source: \"a datasheet\"}}\n"
+                                    "fabric:\n"),
+             Containing("node.yaml:19: network.per_nic: is more than all adapters of the node"));
+  CHECK_THAT(faults_after("node.yaml", "fabric:\n", network + ",\n  per_nick: 1 GB/s}\nfabric:\n"),
+             Containing("node.yaml:19: network.per_nick: unknown key; did you mean 'per_nic'?"));
+}
+
 TEST_CASE("a GPU stands behind one root port", "[profile]") {
   CHECK_THAT(faults_after("node.yaml", "gpus: [0, 1]", "gpus: [0, 0]"),
              Containing("is behind another root port already"));
