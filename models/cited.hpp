@@ -46,6 +46,9 @@ class CitedMap {
   double number_or(const std::string& key, double fallback, double least, double most) {
     return has(key) ? number(key, least, most) : fallback;
   }
+  bool flag_or(const std::string& key, bool fallback) {
+    return has(key) ? cited(key, "value").flag() : fallback;
+  }
   std::int64_t count(const std::string& key, std::int64_t least, std::int64_t most) {
     return cited(key, "value").count(least, most);
   }

@@ -71,6 +71,7 @@ struct Host {
   double ranks_per_numa = 1;        ///< ranks that exhaust the cores of a NUMA node, 1 or more
   BytesPerSecond copy_rate;         ///< one memcpy stream
   Bytes base_use;                   ///< operating system, runtimes and processes, whole node
+  Seconds launch;                   ///< CPU time of the framework's thread for each kernel launch
   std::vector<RootPort> roots;
 };
 
@@ -113,6 +114,7 @@ struct StoragePath {
   Seconds latency;                           ///< of one request
   Bytes block_half_size;       ///< bytes in flight (block·depth·threads) that reach half the rate
   bool is_shared = false;      ///< a file system whose rates divide among the nodes
+  bool gpudirect = false;      ///< reads and writes GPU memory itself (GPUDirect Storage)
   double endurance_bytes = 0;  ///< rated bytes written over the life, 0 when unknown
   double write_amplification = 1;
   /// Burst: writes run at `write` for this many bytes after idling, then at write_sustained; time

@@ -32,7 +32,8 @@
 ///               rate · size/(size + half); between GPUs the fabric of both or, between nodes,
 ///               network.out of one and network.in of the other
 ///   file        the path at rate · f/(f + half) for f bytes in flight, no faster than one client;
-///               DRAM, or the link and HBM of the GPU that owns the memory
+///               DRAM, or link, root port and HBM of the GPU that owns the memory, which the path
+///               must be able to reach (gpudirect); otherwise a file and a copy go through the host
 ///   adam, cast  cores of one rank, and DRAM by the bytes moved
 ///   collective  fabric and a part of the cores of its GPUs, and the network when it leaves the
 ///               node

@@ -189,6 +189,7 @@ Demand Machine::price(const FileIo& io) const {
   if (io.memory.tier == Tier::host) {
     through_dram(transfer, io.memory.index);
   } else {
+    ensure(path.gpudirect, "a storage path without GPUDirect does not reach GPU memory");
     through_link(transfer, io.memory.index, is_read ? Way::h2d : Way::d2h);
   }
   return transfer.demand(path.latency);

@@ -110,6 +110,13 @@ void read_roots(const yaml::Node& node, Host& host, std::vector<Gpu>& gpus,
   }
 }
 
+Seconds launch_of_host(CitedMap& in) {
+  if (in.has("launch")) return in.quantity<Seconds>("launch", Bound::non_negative);
+  constexpr Seconds usual(8e-6);
+  in.assume("launch", to_text(usual), "not given; eager PyTorch, 5 to 10 us an operator");
+  return usual;
+}
+
 Host read_host(const yaml::Node& node, std::vector<Gpu>& gpus,
                std::vector<Provenance>& provenance) {
   CitedMap in(node, provenance);
@@ -125,6 +132,7 @@ Host read_host(const yaml::Node& node, std::vector<Gpu>& gpus,
   host.ranks_per_numa = in.number_or("ranks_per_numa", std::max(1.0, ranks), 1, 4096);
   host.copy_rate = in.quantity<BytesPerSecond>("copy_rate");
   host.base_use = in.quantity<Bytes>("base_use", Bound::non_negative);
+  host.launch = launch_of_host(in);
   if (const auto roots = in.plain().find("roots")) read_roots(*roots, host, gpus, provenance);
   return host;
 }
@@ -185,6 +193,7 @@ StoragePath read_path(const std::string& name, const yaml::Node& node,
   path.latency = in.quantity<Seconds>("latency", Bound::non_negative);
   path.block_half_size = in.quantity<Bytes>("block_half_size", Bound::non_negative);
   path.is_shared = in.plain().flag_or("shared", false);
+  path.gpudirect = in.flag_or("gpudirect", false);
   path.endurance_bytes = in.quantity_or("endurance", Bytes(0)).value();
   path.write_amplification = in.number_or("write_amplification", 1, 1, 100);
   read_cache(in, path);

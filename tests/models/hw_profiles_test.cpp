@@ -37,7 +37,7 @@ std::vector<Work> one_of_each(const Machine& m) {
       Cast{0, 100'000'000}};
   for (std::uint16_t path = 0; path < m.paths().size(); ++path) {
     works.push_back(FileIo{Direction::read, path, host, 1_GB});
-    works.push_back(FileIo{Direction::write, path, gpu, 1_GB});
+    works.push_back(FileIo{Direction::write, path, m.paths()[path].gpudirect ? gpu : host, 1_GB});
   }
   if (gpus > 1) {
     works.push_back(Collective{CollectiveKind::all_gather, 1_GB, gpus, 0, gpus});
@@ -95,4 +95,9 @@ TEST_CASE("the published node has its measured rates", "[profiles]") {
   // Gathers of the forward pass: 200 GB/s of bus bandwidth, (n-1)/n of the bytes through each GPU.
   const Demand gather = m.demand(Collective{CollectiveKind::all_gather, 800_GB, 4, 0, 4});
   CHECK(gather.alone.value() == Approx(3));
+}
+
+TEST_CASE("consumer GPUs are not reached by drives", "[profiles]") {
+  CHECK_FALSE(load_machine((dir / "workstation_rtx4090.yaml").string()).paths()[0].gpudirect);
+  CHECK(load_machine((dir / "h200_8gpu.yaml").string()).paths()[0].gpudirect);
 }

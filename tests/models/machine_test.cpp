@@ -134,12 +134,23 @@ TEST_CASE("a path reaches its rate with enough bytes in flight, within a client'
 }
 
 TEST_CASE("a file that goes to GPU memory crosses the link and not DRAM", "[machine]") {
-  const Machine m = toy::machine();
+  StoragePath path = toy::drive();
+  path.gpudirect = true;
+  Host host = toy::host();
+  host.roots = {{"plx0", 5_GBps, 5_GBps}};
+  Gpu gpu = toy::gpu();
+  gpu.root = 0;
+  const Machine m = toy::machine({gpu, gpu}, path, toy::fabric(), host);
   const Demand d = m.demand(FileIo{Direction::read, 0, gpu1, 4_GB});
   CHECK(d.alone.value() == Approx(1));
+  CHECK(share(m, d, "nvme") == Approx(1));
+  CHECK(share(m, d, "plx0.h2d") == Approx(0.8));
   CHECK(share(m, d, "gpu1.h2d") == Approx(0.4));
   CHECK(share(m, d, "gpu1.hbm") == Approx(0.04));
   CHECK(share(m, d, "numa0.dram") == 0);
+  CHECK(d.share_count == 4);
+  // 2 GB/s of writes.
+  CHECK(share(m, m.demand(FileIo{Direction::write, 0, gpu1, 4_GB}), "gpu1.d2h") == Approx(0.2));
 }
 
 TEST_CASE("a shared file system divides among the nodes", "[machine]") {
@@ -284,6 +295,7 @@ TEST_CASE("works on devices that the node does not have are our bug", "[machine]
   CHECK_THROWS_AS(m.demand(Copy{{Tier::host, 2}, gpu0, 1_GB}), std::logic_error);
   CHECK_THROWS_AS(m.demand(Copy{{Tier::storage, 0}, gpu0, 1_GB}), std::logic_error);
   CHECK_THROWS_AS(m.demand(FileIo{Direction::read, 1, host0, 1_GB}), std::logic_error);
+  CHECK_THROWS_AS(m.demand(FileIo{Direction::read, 0, gpu0, 1_GB}), std::logic_error);
   CHECK_THROWS_AS(m.demand(Collective{CollectiveKind::all_reduce, 1_GB, 4, 0, 4}),
                   std::logic_error);
   CHECK_THROWS_AS(m.demand(Collective{CollectiveKind::all_reduce, 1_GB, 4, 0, 2}),

@@ -259,6 +259,38 @@ TEST_CASE("a path needs its bandwidths, and a cache what follows it", "[profile]
              Containing("is faster than write"));
 }
 
+TEST_CASE("a path that reaches GPU memory says so, with its origin", "[profile]") {
+  const auto after = [](const std::string& line) {
+    return faults_after("drive.yaml", "endurance:", line + "\nendurance:");
+  };
+  const Folder folder;
+  CHECK_FALSE(load_machine(folder.node()).paths()[0].gpudirect);
+  CHECK(load_machine(folder.node(), {{"paths.nvme.gpudirect", "true"}}).paths()[0].gpudirect);
+  folder.edit("drive.yaml", "endurance:", "gpudirect: {value: true, source: gdscheck}\nendurance:");
+  const Machine m = load_machine(folder.node());
+  CHECK(m.paths()[0].gpudirect);
+  CHECK(origin(m, "paths.nvme.gpudirect").source == "gdscheck");
+  CHECK_THAT(after("gpudirect: true"),
+             Containing("drive.yaml:8: paths.nvme.gpudirect: has no origin"));
+  CHECK_THAT(after("gpudirect: {value: maybe, source: gdscheck}"),
+             Containing("drive.yaml:8: paths.nvme.gpudirect.value: is") &&
+                 Containing("write true or false"));
+  CHECK_THAT(after("gpu_direct: {value: true, source: gdscheck}"),
+             Containing("did you mean 'gpudirect'?"));
+}
+
+TEST_CASE("a kernel launch of the host costs what the profile says, or a usual value",
+          "[profile]") {
+  const Folder folder;
+  CHECK(load_machine(folder.node()).host().launch == 8_us);
+  CHECK(origin(load_machine(folder.node()), "host.launch").assumed);
+  folder.edit("node.yaml", "  base_use:", "  launch: {value: 6 us, source: a trace}\n  base_use:");
+  CHECK(load_machine(folder.node()).host().launch == 6_us);
+  CHECK_THAT(faults_after("node.yaml",
+                          "  base_use:", "  launch: {value: -6 us, source: a trace}\n  base_use:"),
+             Containing("node.yaml:15: host.launch.value: '-6 us' must be zero or more"));
+}
+
 TEST_CASE("several GPUs need a fabric", "[profile]") {
   CHECK_THAT(faults_after("node.yaml", "fabric:\n", "network:\n  nodes: 2\n"),
              Containing("has several GPUs and no fabric"));
