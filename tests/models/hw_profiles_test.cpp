@@ -97,6 +97,22 @@ TEST_CASE("the published node has its measured rates", "[profiles]") {
   CHECK(gather.alone.value() == Approx(3));
 }
 
+TEST_CASE("the node of SSDTrain writes from GPU memory to an array of each rank", "[profiles]") {
+  const Machine m = load_machine((dir / "a100_2gpu_optane.yaml").string());
+  REQUIRE(m.gpu_count() == 2);
+  REQUIRE(m.paths().size() == 2);
+  CHECK(m.numa_of_rank(1) == 1);
+  // Product brief: 6.2 GB/s a drive. Four write 24.8 GB/s, three 18.6, each alone below the 25 GB/s
+  // of its link; 48 threads with 1 MiB each keep them busy to 0.5 %.
+  const auto rate = [&m](std::uint16_t rank) {
+    const FileIo io{Direction::write, rank, {Tier::gpu, rank}, 100_GB, Bytes(1 << 20), 6, 8};
+    return 100e9 / m.demand(io).alone.value();
+  };
+  CHECK(m.paths()[0].name == "array4");
+  CHECK(rate(0) == Approx(24.8e9).epsilon(6e-3));
+  CHECK(rate(1) == Approx(18.6e9).epsilon(6e-3));
+}
+
 TEST_CASE("consumer GPUs are not reached by drives", "[profiles]") {
   CHECK_FALSE(load_machine((dir / "workstation_rtx4090.yaml").string()).paths()[0].gpudirect);
   CHECK(load_machine((dir / "h200_8gpu.yaml").string()).paths()[0].gpudirect);
