@@ -96,6 +96,13 @@ TEST_CASE("kin are one line; what is not alike among them is a range", "[text]")
     REQUIRE(kin.size() == 1);
     CHECK(percent_text(kin[0].busy_fraction) == "54 to 90 %");
   }
+  SECTION("of several nodes too") {
+    gpus[0].name = "node0.network.out";
+    gpus[1].name = "node13.network.out";
+    const std::vector<Kin> kin = kin_of(gpus);
+    REQUIRE(kin.size() == 1);
+    CHECK(kin[0].name == "node*.network.out (2)");
+  }
   SECTION("one member alone keeps its name") { CHECK(kin_of({gpus[1]})[0].name == "gpu12 h2d"); }
 }
 
