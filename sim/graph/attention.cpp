@@ -74,8 +74,9 @@ void add_rotary(LayerBuilder& layer, const AttentionPart& part) {
 }
 
 // q, k and v are kept by the core, whose backward reads them, and by the operator that makes them,
-// so that selective recomputation, which drops what the core alone keeps, leaves them. Without flash attention, keys and values of grouped heads are
-// copied to every query head first: read the group, write all.
+// so that selective recomputation, which drops what the core alone keeps, leaves them. Without
+// flash attention, keys and values of grouped heads are copied to every query head first: read the
+// group, write all.
 std::vector<SavedTensor> keep_projections(LayerBuilder& layer, Operator& op,
                                           const AttentionPart& part) {
   const RankShape& rank = layer.rank();

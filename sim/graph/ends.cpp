@@ -52,7 +52,8 @@ void add_embedding_tail(LayerBuilder& layer, const Stream& stream) {
 
 }  // namespace
 
-Layer make_embedding(const RankShape& rank, const std::string& name, const Stream& stream, bool owns) {
+Layer make_embedding(const RankShape& rank, const std::string& name, const Stream& stream,
+                     bool owns) {
   LayerBuilder layer(name, LayerKind::embedding, rank);
   const Network& n = rank.network;
   Operator& op = layer.add("tokens");

@@ -39,8 +39,7 @@ double output_elements(const Kernel& kernel) {
     return static_cast<double>(g->m * g->n) * static_cast<double>(g->batch);
   }
   if (const auto* a = std::get_if<Attention>(&kernel)) {
-    return static_cast<double>(a->batch * a->heads * a->queries) *
-           static_cast<double>(a->head_dim);
+    return static_cast<double>(a->batch * a->heads * a->queries) * static_cast<double>(a->head_dim);
   }
   return 0;
 }

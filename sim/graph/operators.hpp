@@ -126,7 +126,8 @@ Bytes stream_bytes(const RankShape& rank, const Stream& stream);
 
 /// Token, position and type tables with what follows them. `owns` is false for the decoder of an
 /// encoder-decoder, which shares the encoder's table.
-Layer make_embedding(const RankShape& rank, const std::string& name, const Stream& stream, bool owns);
+Layer make_embedding(const RankShape& rank, const std::string& name, const Stream& stream,
+                     bool owns);
 /// The last norm of an encoder, which keeps its output for all decoder blocks.
 Layer make_encoder_end(const RankShape& rank, const Stream& stream);
 /// Last norm, projection to the vocabulary and loss; or a pooler.

@@ -83,7 +83,8 @@ Layer make_block(const RankShape& rank, const BlockPart& part) {
 }
 
 // `count` blocks of one stack, named prefix.0 …; all but the first are copies of one.
-void add_stack(std::vector<Layer>& layers, const RankShape& rank, std::int64_t count, BlockPart part) {
+void add_stack(std::vector<Layer>& layers, const RankShape& rank, std::int64_t count,
+               BlockPart part) {
   const std::string prefix = part.name;
   if (count == 0) return;
   part.is_first = true;

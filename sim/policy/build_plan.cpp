@@ -48,8 +48,8 @@ class Walker final : public GradientSink {
         policy_(policy),
         gatherer_(step_, *policy.parameters),
         pieces_(pieces_of(setting.graph, setting.layout.parallel())),
-        schedule_(pipeline_schedule(stages(), setting.layout.parallel().chunks,
-                                    setting.accumulation)),
+        schedule_(
+            pipeline_schedule(stages(), setting.layout.parallel().chunks, setting.accumulation)),
         buckets_(setting.layout.stages()) {
     step_.gatherer = &gatherer_;
     step_.gradients = this;
@@ -58,8 +58,8 @@ class Walker final : public GradientSink {
       const std::string rank = "rank" + std::to_string(r);
       gradient_lanes_.push_back(step_.plan().lane(rank + ".gradients", r));
       if (stages() > 1) {
-        send_lanes_.push_back({step_.plan().lane(rank + ".send", r),
-                               step_.plan().lane(rank + ".send back", r)});
+        send_lanes_.push_back(
+            {step_.plan().lane(rank + ".send", r), step_.plan().lane(rank + ".send back", r)});
       }
     }
     produced_by_.resize(step_.ranks());
@@ -216,8 +216,8 @@ class Walker final : public GradientSink {
 
   std::uint64_t key(std::int64_t piece, const Action& action, bool is_forward) const {
     const auto pieces = static_cast<std::uint64_t>(pieces_.size());
-    const auto at = static_cast<std::uint64_t>(action.micro_batch) * pieces +
-                    static_cast<std::uint64_t>(piece);
+    const auto at =
+        static_cast<std::uint64_t>(action.micro_batch) * pieces + static_cast<std::uint64_t>(piece);
     return 2 * at + (is_forward ? 1 : 0);
   }
 
@@ -297,12 +297,10 @@ class Walker final : public GradientSink {
       flat.push_back(step_.plan().buffer(step_.gpu_pool(group.rank(i)), flat_owner_, bytes));
       effects.push_back(allocate(flat.back()));
     }
-    const TaskId reduced =
-        step_.add("reduce bucket", communicator.lane, group.first, bucket.number,
-                  step_.collective(kind, bytes, group), after, effects);
+    const TaskId reduced = step_.add("reduce bucket", communicator.lane, group.first, bucket.number,
+                                     step_.collective(kind, bytes, group), after, effects);
     for (std::uint16_t i = 0; i < group.here; ++i) {
-      hand_over(bucket, reduced, group.rank(i),
-                flat.empty() ? std::optional<BufferId>() : flat[i]);
+      hand_over(bucket, reduced, group.rank(i), flat.empty() ? std::optional<BufferId>() : flat[i]);
     }
   }
 
@@ -323,7 +321,8 @@ class Walker final : public GradientSink {
     if (step_.world() == 1) return Delay{};
     constexpr std::int32_t launches = 3;
     return Compute{
-        r, {Elementwise{Bytes(bytes_per_element * static_cast<double>(bucket.elements)), launches}}};
+        r,
+        {Elementwise{Bytes(bytes_per_element * static_cast<double>(bucket.elements)), launches}}};
   }
 
   void hand_over(const Bucket& bucket, TaskId reduced, std::uint16_t r,
@@ -365,8 +364,8 @@ class Walker final : public GradientSink {
     }
     const Work work =
         step_.collective(CollectiveKind::all_gather, Bytes(total * element_bytes()), group);
-    const TaskId task = step_.add("gather updated parameters", communicator.lane, group.first, -1,
-                                  work, after);
+    const TaskId task =
+        step_.add("gather updated parameters", communicator.lane, group.first, -1, work, after);
     for (std::uint16_t i = 0; i < group.here; ++i) step_.rank(group.rank(i)).thread.also(task);
   }
 
@@ -379,8 +378,8 @@ class Walker final : public GradientSink {
   std::vector<Bucket> buckets_;                                    // by stage: being filled
   std::vector<TaskId> produced_by_;  // by rank: kernels of the bucket's last tensor
   OwnerId flat_owner_{};
-  std::vector<LaneId> gradient_lanes_;              // by rank: kernels around reductions
-  std::vector<std::array<LaneId, 2>> send_lanes_;   // by rank: to the piece behind, and before
+  std::vector<LaneId> gradient_lanes_;             // by rank: kernels around reductions
+  std::vector<std::array<LaneId, 2>> send_lanes_;  // by rank: to the piece behind, and before
   std::unordered_map<std::uint64_t, std::vector<TaskId>> sent_;  // by rank of the stage
 };
 

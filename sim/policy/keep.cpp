@@ -79,6 +79,8 @@ std::vector<Visit> plain_backward(std::size_t first, std::size_t last) {
   return visits;
 }
 
-std::unique_ptr<ActivationPolicy> make_keep(yaml::Map&, const Machine&) { return std::make_unique<Keep>(); }
+std::unique_ptr<ActivationPolicy> make_keep(yaml::Map&, const Machine&) {
+  return std::make_unique<Keep>();
+}
 
 }  // namespace tidegate

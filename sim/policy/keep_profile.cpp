@@ -25,9 +25,8 @@ int part_of(const Operator& op) {
 std::size_t KeepProfile::node_of(const LayerGraph& graph, const Position& at) {
   const Layer& layer = graph.layers[at.layer];
   const int part = layer.kind == LayerKind::block ? part_of(layer.operators[at.op]) : 2;
-  const auto found = std::ranges::find_if(nodes_, [&](const Node& n) {
-    return n.first.layer == at.layer && n.part == part;
-  });
+  const auto found = std::ranges::find_if(
+      nodes_, [&](const Node& n) { return n.first.layer == at.layer && n.part == part; });
   if (found != nodes_.end()) {
     found->last = at;
     return static_cast<std::size_t>(found - nodes_.begin());

@@ -11,8 +11,8 @@ namespace tidegate {
 
 /// What the adaptive keep rule needs of a profiling iteration on one rank: the tasks of forward by
 /// node, and the stores. Nodes of a block are its attention, its feed-forward part and the rest
-/// (norms and residual sums), which ends with the block: post-order of {layer, attention, MLP}, each
-/// with what is its own. Any other layer is one node.
+/// (norms and residual sums), which ends with the block: post-order of {layer, attention, MLP},
+/// each with what is its own. Any other layer is one node.
 class KeepProfile {
  public:
   /// The kernels of an operator, in the order of forward, and then what it stores.

@@ -26,18 +26,16 @@ class ModuleOrder {
   const Piece& piece(std::size_t p) const { return pieces_[p]; }
   std::size_t piece_of(std::size_t layer) const { return piece_of_[layer]; }
   Position first_of(std::size_t piece) const { return {pieces_[piece].first, 0}; }
-  bool is_first_layer(std::size_t layer) const {
-    return pieces_[piece_of_[layer]].first == layer;
-  }
+  bool is_first_layer(std::size_t layer) const { return pieces_[piece_of_[layer]].first == layer; }
   bool is_chunk_head(const Position& at, std::int64_t chunk) const;
   /// What follows a chunk's head in backward.
   std::vector<Position> rest_of_chunk(const Position& head, std::int64_t chunk) const;
 
  private:
   std::vector<Piece> pieces_;
-  std::vector<std::size_t> piece_of_;          // by layer
-  std::vector<std::vector<Position>> order_;   // by piece: backward
-  std::vector<std::vector<std::size_t>> at_;   // by layer and operator: place in order_
+  std::vector<std::size_t> piece_of_;         // by layer
+  std::vector<std::vector<Position>> order_;  // by piece: backward
+  std::vector<std::vector<std::size_t>> at_;  // by layer and operator: place in order_
 };
 
 }  // namespace tidegate

@@ -90,7 +90,8 @@ class OnNvme final : public ParameterPolicy {
     const Effect take[] = {acquire(slots_[rank])};
     const TaskId read =
         step.add("read parameters", readers_[rank], rank, item,
-                 FileIo{Direction::read, step.path_of(rank, path_), step.host_place(rank), bytes}, after, take);
+                 FileIo{Direction::read, step.path_of(rank, path_), step.host_place(rank), bytes},
+                 after, take);
     const Effect give[] = {release(slots_[rank])};
     const TaskId after_read[] = {read};
     return {step.add("fetch parameters", step.rank(rank).h2d, rank, item,
@@ -99,8 +100,9 @@ class OnNvme final : public ParameterPolicy {
   TaskId store(Step& step, std::uint16_t rank, std::int64_t elements, std::int32_t item,
                std::span<const TaskId> after) const override {
     const Bytes bytes(static_cast<double>(elements) * element_bytes(step));
-    return step.add("write parameters", writers_[rank], rank, item,
-                    FileIo{Direction::write, step.path_of(rank, path_), step.host_place(rank), bytes}, after);
+    return step.add(
+        "write parameters", writers_[rank], rank, item,
+        FileIo{Direction::write, step.path_of(rank, path_), step.host_place(rank), bytes}, after);
   }
   std::string describe() const override { return "parameters on NVMe"; }
 

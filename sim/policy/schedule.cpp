@@ -36,7 +36,9 @@ class Done {
     if (a.is_forward) return piece == 0 || forward_[at(piece - 1, a)];
     return forward_[at(piece, a)] && (piece + 1 == pieces_ || backward_[at(piece + 1, a)]);
   }
-  void set(const Action& a) { (a.is_forward ? forward_ : backward_)[at(a.piece(stages_), a)] = true; }
+  void set(const Action& a) {
+    (a.is_forward ? forward_ : backward_)[at(a.piece(stages_), a)] = true;
+  }
 
  private:
   std::int64_t stages_, pieces_;
@@ -51,7 +53,8 @@ class Done {
 
 std::vector<Action> stage_schedule(std::int64_t stage, std::int64_t stages, std::int64_t chunks,
                                    std::int64_t micro_batches) {
-  ensure(stages >= 1 && chunks >= 1 && micro_batches >= 1, "a pipeline has stages and micro-batches");
+  ensure(stages >= 1 && chunks >= 1 && micro_batches >= 1,
+         "a pipeline has stages and micro-batches");
   ensure(chunks == 1 || (stages > 1 && micro_batches % stages == 0),
          "an interleaved pipeline takes micro-batches in groups of its stages");
   const std::int64_t all = micro_batches * chunks, behind = stages - 1 - stage;

@@ -233,7 +233,7 @@ bool SsdTrain::is_stored(const Step& step, const Visit& visit, std::uint16_t ran
   if (iteration_ == 0 && options_.records_first) return false;
   if (!may_be_stored(step.graph().layers[visit.layer], t)) return false;
   const Position at{visit.layer, t.first};
-  if (options_.keeps_last_module && backward_follows_ && 
+  if (options_.keeps_last_module && backward_follows_ &&
       at == last_modules_[modules_.piece_of(visit.layer)])
     return false;
   const bool is_adapted = options_.is_adaptive && iteration_ > options_.profile_iteration;
@@ -249,8 +249,8 @@ void SsdTrain::save(Step& step, const Visit& visit, std::uint16_t rank, std::siz
     const OwnerId owner =
         step.plan().owner(saved.is_stored ? "activations to store" : "kept activations");
     // A storage that is saved again is there already.
-    saved.buffer = step.plan().buffer(step.gpu_pool(rank), owner,
-                                      t.is_repeated ? Bytes(0) : t.saved.bytes);
+    saved.buffer =
+        step.plan().buffer(step.gpu_pool(rank), owner, t.is_repeated ? Bytes(0) : t.saved.bytes);
     beside.effects.push_back(allocate(saved.buffer));
   }
 }
@@ -333,8 +333,8 @@ void SsdTrain::request(Step& step, const Visit& visit, std::uint16_t rank,
   for (const Position& at : ahead) ask(at, false);
   if (own != nullptr) ask(*own, own_on_thread);
   if (wanted.empty()) return;
-  const TaskId trigger = step.on_thread("request tensors", rank, wanted.front().item, Delay{}, {},
-                                        decisions);
+  const TaskId trigger =
+      step.on_thread("request tensors", rank, wanted.front().item, Delay{}, {}, decisions);
   for (const Wanted& w : wanted) {
     Saved& saved = *w.saved;
     saved.loaded_buffer = step.plan().buffer(
@@ -350,8 +350,8 @@ void SsdTrain::request(Step& step, const Visit& visit, std::uint16_t rank,
                              .after = after,
                              .at_start = {allocate(saved.loaded_buffer, when)},
                              .at_end = {}};
-    saved.loaded = (w.on_thread ? transport_.load_on_thread(step, job) : transport_.load(step, job))
-                       .last;
+    saved.loaded =
+        (w.on_thread ? transport_.load_on_thread(step, job) : transport_.load(step, job)).last;
   }
 }
 
@@ -408,7 +408,7 @@ std::unique_ptr<ActivationPolicy> make_ssdtrain(yaml::Map& options, const Machin
   o.records_first = options.flag_or("record_first", o.records_first);
   constexpr std::array<std::string_view, 2> flips = {"after_node", "before_node"};
   o.flips = options.choice_or("keep_switch", flips, 0) == 0 ? KeepSwitch::after_node
-                                                           : KeepSwitch::before_node;
+                                                            : KeepSwitch::before_node;
   return std::make_unique<SsdTrain>(std::move(o), machine);
 }
 

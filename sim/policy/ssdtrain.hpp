@@ -28,20 +28,20 @@ namespace tidegate {
 
 struct SsdTrainOptions {
   TransportOptions transport;
-  std::int64_t threshold = 1 << 23;  ///< elements; smaller tensors stay
+  std::int64_t threshold = 1 << 23;              ///< elements; smaller tensors stay
   std::vector<std::string> excluded = {"head"};  ///< layers, kinds of layer, operators
-  bool deduplicates = true;          ///< a storage that is saved twice is stored once
+  bool deduplicates = true;                      ///< a storage that is saved twice is stored once
   bool prefetches = true;
-  std::int64_t chunk = 2;            ///< operators of a prefetch chunk
-  bool prefetches_across = true;     ///< micro-batches whose backwards follow each other
+  std::int64_t chunk = 2;         ///< operators of a prefetch chunk
+  bool prefetches_across = true;  ///< micro-batches whose backwards follow each other
   bool forwards = true;
-  bool cancels = false;              ///< the queued store of a forwarded tensor is dropped
+  bool cancels = false;  ///< the queued store of a forwarded tensor is dropped
   bool is_adaptive = true;
   KeepSwitch flips = KeepSwitch::after_node;
   std::optional<BytesPerSecond> bandwidth;  ///< instead of the measured one
   std::int32_t profile_iteration = 2;
-  bool records_first = true;  ///< the first iteration moves nothing, it records sizes
-  bool keeps_last_module = false;    ///< of a micro-batch whose backward follows at once
+  bool records_first = true;       ///< the first iteration moves nothing, it records sizes
+  bool keeps_last_module = false;  ///< of a micro-batch whose backward follows at once
 };
 
 }  // namespace tidegate

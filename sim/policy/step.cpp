@@ -69,7 +69,10 @@ std::vector<Piece> pieces_of(const LayerGraph& graph, const Parallel& parallel) 
   return pieces;
 }
 
-Step::Step(const Setting& setting) : setting_(setting), ranks_(setting.layout.ranks()), passing_gradients_(setting.layout.ranks()) {
+Step::Step(const Setting& setting)
+    : setting_(setting),
+      ranks_(setting.layout.ranks()),
+      passing_gradients_(setting.layout.ranks()) {
   ensure(ranks() <= setting.machine.gpu_count(), "a rank has a GPU of its own");
   setup_lane_ = plan_.lane("setup", 0);
   add_groups();
@@ -291,8 +294,7 @@ std::vector<Effect> Step::short_lived(const Visit& visit, std::size_t first, std
   if (visit.pass != Pass::backward || produced == Bytes(0)) return effects;
   const bool passes = setting_.zero.stage < 2 && !setting_.zero.contiguous_gradients;
   if (passes && visit.micro_batch == 0) {
-    passing_gradients_[rank].push_back(
-        plan_.buffer(gpu_pools_[rank], gradient_owner_, produced));
+    passing_gradients_[rank].push_back(plan_.buffer(gpu_pools_[rank], gradient_owner_, produced));
     effects.push_back(allocate(passing_gradients_[rank].back()));
   } else if (passes || setting_.zero.stage >= 2) {
     add_short_lived(gradient_owner_, produced, rank, effects);
@@ -303,12 +305,13 @@ std::vector<Effect> Step::short_lived(const Visit& visit, std::size_t first, std
 TaskId Step::launch_and_run(const char* name, const Visit& visit, std::uint16_t rank,
                             std::vector<Kernel> kernels, const Beside& beside) {
   const auto item = static_cast<std::int32_t>(visit.layer);
-  if (!has_launches()) return on_gpu(name, rank, item, std::move(kernels), beside.kernel_after, beside.effects);
-  const auto count =
-      std::clamp(static_cast<std::int32_t>(kernels.size()), 1, queued_kernels);
+  if (!has_launches())
+    return on_gpu(name, rank, item, std::move(kernels), beside.kernel_after, beside.effects);
+  const auto count = std::clamp(static_cast<std::int32_t>(kernels.size()), 1, queued_kernels);
   const Effect take[] = {acquire(run_ahead_[rank], count)};
-  on_thread("launch", rank, item, Delay{static_cast<double>(count) * setting_.machine.host().launch},
-            beside.launch_after, take);
+  on_thread("launch", rank, item,
+            Delay{static_cast<double>(count) * setting_.machine.host().launch}, beside.launch_after,
+            take);
   std::vector<Effect> effects = beside.effects;
   effects.push_back(release(run_ahead_[rank], count));
   return on_gpu(name, rank, item, std::move(kernels), beside.kernel_after, effects);
@@ -461,8 +464,8 @@ void Step::mark(Phase phase, std::uint16_t r) {
     moments_.push_back(plan_.lane("rank" + std::to_string(rank) + ".moments", rank));
   }
   const auto after = joined(ranks_[r].thread.tasks(), streams(ranks_[r]));
-  plan_.mark(add(phase_ends.at(static_cast<std::size_t>(phase)), moments_[r], r, -1, Delay{}, after),
-             r);
+  plan_.mark(
+      add(phase_ends.at(static_cast<std::size_t>(phase)), moments_[r], r, -1, Delay{}, after), r);
 }
 
 void Step::open() {

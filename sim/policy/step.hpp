@@ -97,7 +97,7 @@ struct Communicator {
 
 /// Operators of a layer that run as one task, in the order of the pass.
 struct Segment {
-  std::size_t first = 0, last = 0;  ///< operators, first <= last
+  std::size_t first = 0, last = 0;    ///< operators, first <= last
   bool begins = false, ends = false;  ///< first (last) segment of the visit
 };
 

@@ -64,9 +64,8 @@ PlanBuilder::NewTask task_of(const Transport::Job& job, LaneId lane) {
 Transport::Moved Transport::store(Step& step, const Job& job) {
   const Place gpu = step.gpu_place(job.rank);
   if (!options_.to_host && !options_.is_direct) return bounce(step, job, true, false);
-  const Work work = options_.to_host
-                        ? Work(Copy{gpu, step.host_place(job.rank), job.bytes})
-                        : file(step, job.rank, Direction::write, gpu, job.bytes);
+  const Work work = options_.to_host ? Work(Copy{gpu, step.host_place(job.rank), job.bytes})
+                                     : file(step, job.rank, Direction::write, gpu, job.bytes);
   const TaskId task =
       step.plan().add(task_of(job, pools_[job.rank].store), work, job.after, both(job));
   return {task, task};
@@ -75,9 +74,8 @@ Transport::Moved Transport::store(Step& step, const Job& job) {
 Transport::Moved Transport::load(Step& step, const Job& job) {
   const Place gpu = step.gpu_place(job.rank);
   if (!options_.to_host && !options_.is_direct) return bounce(step, job, false, false);
-  const Work work = options_.to_host
-                        ? Work(Copy{step.host_place(job.rank), gpu, job.bytes})
-                        : file(step, job.rank, Direction::read, gpu, job.bytes);
+  const Work work = options_.to_host ? Work(Copy{step.host_place(job.rank), gpu, job.bytes})
+                                     : file(step, job.rank, Direction::read, gpu, job.bytes);
   const TaskId task =
       step.plan().add(task_of(job, pools_[job.rank].load), work, job.after, both(job));
   return {task, task};
@@ -87,9 +85,8 @@ Transport::Moved Transport::load_on_thread(Step& step, const Job& job) {
   Rank& rank = step.rank(job.rank);
   if (!options_.to_host && !options_.is_direct) return bounce(step, job, false, true);
   const Place gpu = step.gpu_place(job.rank);
-  const Work work = options_.to_host
-                        ? Work(Copy{step.host_place(job.rank), gpu, job.bytes})
-                        : file(step, job.rank, Direction::read, gpu, job.bytes);
+  const Work work = options_.to_host ? Work(Copy{step.host_place(job.rank), gpu, job.bytes})
+                                     : file(step, job.rank, Direction::read, gpu, job.bytes);
   std::vector<TaskId> after(rank.thread.tasks().begin(), rank.thread.tasks().end());
   after.insert(after.end(), job.after.begin(), job.after.end());
   const TaskId task = step.plan().add(task_of(job, rank.main), work, after, both(job));

@@ -87,8 +87,8 @@ class ZeroOffload final : public OptimizerPolicy {
     std::vector<TaskId> done;
     for (std::size_t i = 0; i < groups_[rank].size(); ++i) {
       const auto item = static_cast<std::int32_t>(i);
-      const auto n =
-          static_cast<std::int64_t>(options_.host_share * static_cast<double>(groups_[rank][i].elements));
+      const auto n = static_cast<std::int64_t>(options_.host_share *
+                                               static_cast<double>(groups_[rank][i].elements));
       if (n == 0) continue;
       const TaskId adam = step.add("adam", lane, rank, item, AdamStep{rank, n, DType::fp32}, at);
       const TaskId cast = step.add("cast parameters", lane, rank, item,
@@ -105,9 +105,10 @@ class ZeroOffload final : public OptimizerPolicy {
     if (n < 1) return;
     Rank& r = step.rank(rank);
     if (r.gradient) r.compute.also(*r.gradient);
-    step.on_gpu("adam on gpu", rank, -1,
-                {Elementwise{Bytes(adam_traffic * n), static_cast<std::int32_t>(groups_[rank].size())}},
-                {});
+    step.on_gpu(
+        "adam on gpu", rank, -1,
+        {Elementwise{Bytes(adam_traffic * n), static_cast<std::int32_t>(groups_[rank].size())}},
+        {});
   }
 
   ZeroOffloadOptions options_;

@@ -64,7 +64,8 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layou
 
 // Data-parallel ranks of one node see the whole node, used or not.
 Machine machine_of(const Scenario& scenario, const Layout& layout) {
-  const bool is_whole_node = layout.nodes_here() == 1 && layout.tensor_here() == layout.parallel().tensor;
+  const bool is_whole_node =
+      layout.nodes_here() == 1 && layout.tensor_here() == layout.parallel().tensor;
   if (is_whole_node) return scenario.machine;
   const auto fold = static_cast<std::int32_t>(layout.parallel().tensor / layout.tensor_here());
   return scenario.machine.part(layout.nodes_here(), layout.gpus_per_node_here(), fold);

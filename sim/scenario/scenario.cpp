@@ -76,8 +76,9 @@ void check_layout(yaml::Map& map, const Workload& w, std::int64_t ranks, std::in
     workload.find(key).value_or(workload.node()).problem(text);
   };
   if (!w.explicit_layers.empty() && t > 1) {
-    problem("tensor_parallel", "splits a network of known shape; give the layers of one rank as "
-                               "they are, and set it to 1");
+    problem("tensor_parallel",
+            "splits a network of known shape; give the layers of one rank as "
+            "they are, and set it to 1");
   } else if (ranks % t != 0) {
     problem("tensor_parallel",
             fmt::format("is {}, which does not divide the {} ranks of a node; a group stays within "
@@ -139,9 +140,11 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
     }
     const std::int32_t least = scenario.policy.activations->least_iterations();
     if (scenario.iterations < least) {
-      map.find("iterations").value_or(map.node()).problem(fmt::format(
-          "is {}; the activations of this policy are steady from {} iterations on",
-          scenario.iterations, least));
+      map.find("iterations")
+          .value_or(map.node())
+          .problem(
+              fmt::format("is {}; the activations of this policy are steady from {} iterations on",
+                          scenario.iterations, least));
     }
     check_layout(map, scenario.workload, scenario.ranks, scenario.machine.nodes(),
                  scenario.policy.zero.stage);

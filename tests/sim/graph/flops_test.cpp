@@ -71,6 +71,7 @@ TEST_CASE("tensor parallelism exchanges the stream twice forward and twice backw
     for (const Operator& op : block.operators) {
       for (const Collective& c : op.forward_collectives) found.first += c.kind == kind ? 1 : 0;
       for (const Collective& c : op.backward_collectives) found.second += c.kind == kind ? 1 : 0;
+      for (const Collective& c : op.beside_backward) found.second += c.kind == kind ? 1 : 0;
     }
     return found;
   };

@@ -35,8 +35,7 @@ Prediction run(const std::string& file, const std::vector<Override>& overrides) 
 
 void check_laws(const Prediction& p) {
   for (const std::string& fault : faults(p.plan)) FAIL_CHECK(fault);
-  for (const std::string& broken :
-       broken_laws(p.plan, p.timeline, p.demands, p.resources)) {
+  for (const std::string& broken : broken_laws(p.plan, p.timeline, p.demands, p.resources)) {
     FAIL_CHECK(broken);
   }
 }
@@ -286,7 +285,18 @@ TEST_CASE("a wrong scenario is a located error that says what would be right", "
   CHECK_THAT(set("ranks", "9"), Containing("has 4 GPUs"));
   CHECK_THAT(set("hardware", "h100_4gpu"), Containing("there is no profile 'h100_4gpu'"));
   CHECK_THAT(set("iterations", "0"), Containing("at least 1"));
-  CHECK_THAT(set("workload.tensor_parallel", "2"), Containing("data-parallel"));
+  CHECK_THAT(set("workload.tensor_parallel", "8"), Containing("4 ranks of a node"));
+  CHECK_THAT(set("workload.tensor_parallel", "3"), Containing("does not divide the 64 heads"));
+  CHECK_THAT(set("workload.pipeline_parallel", "2"), Containing("zero.stage 0 or 1"));
+  CHECK_THAT(set("workload.pipeline_parallel", "3"), Containing("do not divide the 4 GPUs"));
+  CHECK_THAT(set("workload.pipeline_parallel", "128"), Containing("a network of 80 blocks"));
+  CHECK_THAT(set("workload.interleave", "2"), Containing("needs pipeline_parallel"));
+  CHECK_THAT(set("policy.activations", "{name: ssdtrain}"), Containing("to: is missing"));
+  CHECK_THAT(set("policy.activations", "{name: ssdtrain, to: nvme, gpudirect: true}"),
+             Containing("needs storage paths with gpudirect"));
+  CHECK_THAT(set("policy.activations", "{name: ssdtrain, to: nvme, prefetch_chunk: 0}"),
+             Containing("at least 1"));
+  CHECK_THAT(set("policy.activations", "{name: ssdtrain, to: disk}"), Containing("nvme, pfs"));
   CHECK_THAT(set("nonsense", "1"), Containing("nonsense: unknown key"));
 }
 
