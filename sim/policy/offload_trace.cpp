@@ -1,0 +1,123 @@
+#include "sim/policy/offload_trace.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+namespace tidegate {
+namespace {
+
+// Made by the operator that saves it; anything else that an operator saves came to it.
+bool is_own(const SavedTensor& t, const Operator& op) {
+  const std::string_view name = t.name;
+  for (const std::string_view own : {"mask", "softmax", "log_sum_exp", "log_softmax", "output"}) {
+    if (name.find(own) != std::string_view::npos) return true;
+  }
+  // Projections stand with the operator that makes them (attention.cpp).
+  const bool is_projection = name.ends_with("q") || name.ends_with("k") || name.ends_with("v");
+  return is_projection && !op.is_attention_core;
+}
+
+std::vector<std::size_t> remade_by(const Layer& layer, const SavedTensors& saved, std::size_t tensor,
+                                   bool splits) {
+  const SavedTensors::Tensor& t = saved.tensors[tensor];
+  std::size_t before = layer.operators.size();
+  for (const SavedTensors::Tensor& other : saved.tensors) {
+    if (other.first >= t.first) continue;
+    if (before == layer.operators.size() || other.first > before) before = other.first;
+  }
+  if (before == layer.operators.size()) return {};  // nothing before it in its layer
+  const std::size_t end = t.first + (is_own(t.saved, layer.operators[t.first]) ? 1 : 0);
+  std::vector<std::size_t> list;
+  for (std::size_t op = before; op < end; ++op) {
+    if (splits && !layer.operators[op].forward_collectives.empty()) return {};
+    list.push_back(op);
+  }
+  return list;
+}
+
+Bytes gathered(const Step& step) {
+  if (step.setting().zero.stage < 3) return Bytes(0);
+  std::vector<double> sizes;
+  for (const Layer& layer : step.graph().layers) {
+    sizes.push_back(static_cast<double>(layer.parameters()));
+  }
+  std::ranges::sort(sizes, std::greater<>());
+  sizes.resize(std::min<std::size_t>(sizes.size(), 2));
+  double elements = 0;
+  for (const double s : sizes) elements += s;
+  return Bytes(elements * bytes_per_element(step.graph().dtype));
+}
+
+Bytes transient_at(const Step& step, const Visit& visit, std::size_t op) {
+  Bytes bytes = step.transient(visit, op);
+  if (visit.pass != Pass::backward || step.setting().zero.stage < 2) return bytes;
+  for (const Parameter& p : step.graph().layers[visit.layer].operators[op].parameters) {
+    bytes += Bytes(static_cast<double>(p.elements) * bytes_per_element(step.graph().dtype));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TensorIndex::TensorIndex(const LayerGraph& graph, bool splits) {
+  for (std::size_t l = 0; l < graph.layers.size(); ++l) {
+    const Layer& layer = graph.layers[l];
+    layers.emplace_back(layer, true);
+    first_operator.push_back(operators);
+    first_tensor.push_back(tensors.size());
+    operators += layer.operators.size();
+    for (std::size_t i = 0; i < layers.back().tensors.size(); ++i) {
+      tensors.push_back({l, i, remade_by(layer, layers.back(), i, splits)});
+    }
+  }
+}
+
+TensorTrace trace_of(const Step& step, std::uint16_t rank, const TensorIndex& index,
+                     const ProfiledKernels& kernels, const Timeline& timeline,
+                     const MoveRules& rules, Bytes standing) {
+  TensorTrace trace;
+  const LayerGraph& graph = step.graph();
+  const auto end_of = [&](TaskId t) { return timeline.end[tidegate::index(t)]; };
+  Instant before = timeline.start[tidegate::index(kernels.forward.front())];
+  for (std::size_t l = 0; l < graph.layers.size(); ++l) {
+    for (std::size_t op = 0; op < graph.layers[l].operators.size(); ++op) {
+      const Instant end = end_of(kernels.forward[index.op(l, op)]);
+      trace.operators.push_back({l, op, to_seconds(end - before), Seconds(0)});
+      before = end;
+    }
+  }
+  before = timeline.start[tidegate::index(kernels.backward.back())];
+  for (std::size_t i = trace.operators.size(); i-- > 0;) {
+    const Instant end = end_of(kernels.backward[i]);
+    trace.operators[i].backward = to_seconds(end - before);
+    before = end;
+  }
+  for (const TensorIndex::Tensor& t : index.tensors) {
+    const Layer& layer = graph.layers[t.layer];
+    const SavedTensors::Tensor& saved = index.layers[t.layer].tensors[t.in_layer];
+    Seconds remake(t.remade_by.empty() ? -1 : 0);
+    for (const std::size_t op : t.remade_by) {
+      remake += trace.operators[index.op(t.layer, op)].forward;
+    }
+    const bool is_free = layer.kind != LayerKind::head || rules.moves_head;
+    trace.tensors.push_back({.name = layer.name + "." + saved.saved.name,
+                             .bytes = saved.saved.bytes,
+                             .first = index.op(t.layer, saved.first),
+                             .last = index.op(t.layer, saved.last),
+                             .may_move = is_free && saved.saved.elements >= rules.threshold,
+                             .recompute = remake});
+  }
+  trace.standing = standing + gathered(step);
+  const std::size_t n = trace.operators.size();
+  trace.transient.resize(2 * n);
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto& at = trace.operators[i];
+    const std::uint16_t stage = step.layout().stage_of(rank);
+    trace.transient[i] = transient_at(step, {at.layer, Pass::forward, stage, 0}, at.op);
+    trace.transient[2 * n - 1 - i] = transient_at(step, {at.layer, Pass::backward, stage, 0}, at.op);
+  }
+  return trace;
+}
+
+}  // namespace tidegate
