@@ -37,7 +37,9 @@ struct Pattern {
 
 std::vector<Pattern> resources_of(std::span<const std::string_view> key) {
   const std::string_view part = key.front(), last = key.back();
-  if (is_any_of(last, {"endurance", "write_amplification", "pageable_factor"})) return {};
+  if (is_any_of(last, {"endurance", "warranty", "write_amplification", "rated_write_amplification",
+                       "pageable_factor"}))
+    return {};
   if (part == "gpus" && last == "h2d") return {{"gpu", ".h2d"}};
   if (part == "gpus" && last == "d2h") return {{"gpu", ".d2h"}};
   if (part == "gpus" && is_any_of(last, {"duplex", "copy_half_size"})) {
