@@ -228,10 +228,11 @@ void add_validate(CLI::App& app, PublishedFlags& flags, int& code) {
   CLI::App* validate = app.add_subcommand("validate", "hold predictions against measurements");
   validate->footer("Example:\n  tidegate validate published");
   CLI::App* published =
-      validate->add_subcommand("published", "published runs, predicted and measured");
-  published->add_option("--case", flags.options.only, "only cases whose name contains this");
+      validate->add_subcommand("published", "published figures, predicted and measured");
+  published->add_option("--case", flags.options.only,
+                        "only cases, model runs and bands whose name contains this");
   published->add_option("--file", flags.options.file,
-                        "cases of this file instead of those that ship");
+                        "figures of this file instead of those that ship");
   CLI::Option* brief = published->add_flag("--brief", flags.brief, "iterations and speed-ups only");
   published
       ->add_flag("--ablation", flags.options.ablation, "also switch the principles on one by one")
@@ -241,6 +242,7 @@ void add_validate(CLI::App& app, PublishedFlags& flags, int& code) {
       "Examples:\n"
       "  tidegate validate published --brief\n"
       "  tidegate validate published --case 70B\n"
+      "  tidegate validate published --case ZeRO-3\n"
       "  tidegate validate published --ablation\n"
       "Exit code 1 when a gated row misses its gate.");
   published->callback(

@@ -115,8 +115,10 @@ struct StoragePath {
   Bytes block_half_size;       ///< bytes in flight (block·depth·threads) that reach half the rate
   bool is_shared = false;      ///< a file system whose rates divide among the nodes
   bool gpudirect = false;      ///< reads and writes GPU memory itself (GPUDirect Storage)
-  double endurance_bytes = 0;  ///< rated bytes written over the life, 0 when unknown
-  double write_amplification = 1;
+  double endurance_bytes = 0;  ///< rated bytes written over the warranty, 0 when unknown
+  double warranty_years = 5;   ///< of the rating
+  double write_amplification = 1;        ///< bytes written to flash per byte of this traffic
+  double rated_write_amplification = 1;  ///< of the workload that the rating is for
   /// Burst: writes run at `write` for this many bytes after idling, then at write_sustained; time
   /// without writes empties the cache at cache_recovery. cache = 0: no such limit.
   Bytes cache;

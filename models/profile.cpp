@@ -177,6 +177,16 @@ void read_cache(CitedMap& in, StoragePath& path) {
   }
 }
 
+void read_endurance(CitedMap& in, StoragePath& path) {
+  path.endurance_bytes = in.quantity_or("endurance", Bytes(0)).value();
+  path.warranty_years = in.number_or("warranty", 5, 0.1, 100);
+  if (path.endurance_bytes > 0 && !in.has("warranty")) {
+    in.assume("warranty", "5", "not given; years that ratings of drives usually count on");
+  }
+  path.write_amplification = in.number_or("write_amplification", 1, 1, 100);
+  path.rated_write_amplification = in.number_or("rated_write_amplification", 1, 1, 100);
+}
+
 StoragePath read_path(const std::string& name, const yaml::Node& node,
                       std::vector<Provenance>& provenance) {
   CitedMap in(node, provenance);
@@ -194,8 +204,7 @@ StoragePath read_path(const std::string& name, const yaml::Node& node,
   path.block_half_size = in.quantity<Bytes>("block_half_size", Bound::non_negative);
   path.is_shared = in.plain().flag_or("shared", false);
   path.gpudirect = in.flag_or("gpudirect", false);
-  path.endurance_bytes = in.quantity_or("endurance", Bytes(0)).value();
-  path.write_amplification = in.number_or("write_amplification", 1, 1, 100);
+  read_endurance(in, path);
   read_cache(in, path);
   return path.times(static_cast<double>(in.plain().count_or("count", 1, 1)));
 }

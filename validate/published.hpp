@@ -5,20 +5,25 @@
 #include <string>
 #include <vector>
 
-/// Published runs: what was measured, what is predicted, and how far apart they are.
+/// Published figures beside predictions, in three kinds, each from files of validate/published/
+/// (docs/published_json.md):
 ///
-/// validate/published/*.yaml hold the measured values with their source, the scenario of each run,
-/// and which quantities set a value of the profile (in sample). relative_error = predicted /
-/// measured - 1.
+///   runs     what was measured, beside simulate(); with the scenario of each run, and which
+///            quantities set a value of the profile (in sample)
+///   models   what another cost model says, beside the same equations here (ssdtrain_cost.hpp)
+///   bands    how a system behaves: a ratio of two simulated runs, and where it should lie
 ///
-/// Gates, on |relative_error|: in-sample backward and update 2 %; out of sample, phases above one
-/// second 10 %, iterations 8 %, memory peaks 10 %, speed-ups 10 %. Other rows are shown and not
-/// gated.
+/// relative_error = predicted / published - 1.
+///
+/// Gates, on |relative_error|: runs in sample, backward and update 2 %; out of sample, phases above
+/// one second 10 %, iterations 8 %, memory peaks 10 %, speed-ups 10 %. Models 1 %, values given
+/// with every digit 0.001 %. A band is a gate itself where it says so. Other rows are shown and not
+/// gated; what is recalled, and was not read again, never is.
 namespace tidegate {
 
 struct PublishedOptions {
-  std::string file;       ///< of cases (docs/published_json.md); empty: the one that ships
-  std::string only;       ///< cases whose name contains this; empty: all
+  std::string file;       ///< of any kind (docs/published_json.md); empty: those that ship
+  std::string only;       ///< cases, model runs and bands whose name contains this; empty: all
   bool ablation = false;  ///< also run the switch-by-switch table
 };
 
@@ -32,6 +37,28 @@ struct PublishedRow {
   bool is_missed() const;
 };
 
+/// A value that another model gives, or that is recalled of a paper.
+struct ModelRow {
+  std::string run, quantity, unit;  ///< unit: s, B, B/s, years or 1
+  double predicted = 0, published = 0;
+  bool is_recalled = false;
+  std::optional<double> gate;
+
+  double relative_error() const { return predicted / published - 1; }
+  bool is_missed() const;
+};
+
+/// A claim about behaviour: `value` should lie within [low, high].
+struct Band {
+  std::string name, claim, source;
+  double low = 0, high = 0, value = 0;
+  bool is_gated = false;
+  bool is_recalled = false;
+
+  bool holds() const { return low <= value && value <= high; }
+  bool is_missed() const { return is_gated && !holds(); }
+};
+
 struct PublishedSummary {
   std::string what;  ///< "iterations, out of sample"
   std::int32_t rows = 0;
@@ -40,22 +67,26 @@ struct PublishedSummary {
 };
 
 struct Published {
-  std::string title, source, profile;
+  std::string title, source, profile;  ///< of the runs
   std::vector<PublishedRow> rows;
-  std::vector<std::string> notes;  ///< "40B multi-path: README only; …"
-  std::vector<PublishedSummary> summary;
-  std::int32_t gated = 0, missed = 0;
-  std::string ablation;  ///< table as text, empty when not asked for
+  std::vector<std::string> notes;         ///< "40B multi-path: README only; …"
+  std::string model_title, model_source;  ///< of the models
+  std::vector<ModelRow> model_rows;
+  std::string band_title;
+  std::vector<Band> bands;
+  std::vector<PublishedSummary> summary;  ///< of runs and models
+  std::int32_t gated = 0, missed = 0;     ///< of all kinds
+  std::string ablation;                   ///< table as text, empty when not asked for
 };
 
-/// Predicts every case. Throws InputError on a wrong case file, with places, or on an unknown case
-/// name.
+/// Predicts every case, model run and band. Throws InputError on a wrong file, with places, or on a
+/// name that nothing has.
 Published run_published(const PublishedOptions& options);
 
 std::string to_text(const Published& published);
-/// Iterations and speed-ups, a line per run; the summary and how many gates hold.
+/// Iterations and speed-ups, a line per run; the summary, the bands and how many gates hold.
 std::string to_brief_text(const Published& published);
-/// {schema: "tidegate.published/1", rows: […], summary: […]} as in docs/published_json.md.
+/// {schema: "tidegate.published/1", rows: […], …} as in docs/published_json.md.
 std::string to_json(const Published& published);
 
 }  // namespace tidegate

@@ -1,10 +1,11 @@
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/core.h>
-#include <nlohmann/json.hpp>
 
 #include "models/base/units.hpp"
 #include "sim/report/table.hpp"
+#include "sim/report/words.hpp"
 #include "validate/published.hpp"
 
 namespace tidegate {
@@ -40,15 +41,19 @@ Table rows_table(const Published& p) {
   return table;
 }
 
-Table summary_table(const Published& p) {
+std::string error_text(double error) {
+  return fmt::format("{:.{}f} %", 100 * error, error < 0.0005 ? 3 : 1);
+}
+
+std::string summary_text(const Published& p) {
   Table table{.header = {"absolute error of", "rows", "mean", "worst", "where"},
               .rows = {},
               .align = {Align::left, Align::right, Align::right, Align::right, Align::left}};
   for (const PublishedSummary& s : p.summary) {
-    table.rows.push_back({s.what, std::to_string(s.rows), fmt::format("{:.1f} %", 100 * s.mean),
-                          fmt::format("{:.1f} %", 100 * s.worst), s.worst_row});
+    table.rows.push_back(
+        {s.what, std::to_string(s.rows), error_text(s.mean), error_text(s.worst), s.worst_row});
   }
-  return table;
+  return table.rows.empty() ? "" : to_text(table);
 }
 
 // The row of one quantity of the run that `at` belongs to, or none.
@@ -59,6 +64,100 @@ const PublishedRow* find_row(const Published& p, const PublishedRow& at,
       return &row;
   }
   return nullptr;
+}
+
+std::string value_text(const ModelRow& row, double v) {
+  if (row.unit == "s") return to_text(Seconds(v));
+  if (row.unit == "B") return to_text(Bytes(v));
+  if (row.unit == "B/s") return to_text(BytesPerSecond(v));
+  return fmt::format("{:.4g}", v) + (row.unit == "years" ? " years" : "");
+}
+
+// One line per run: what is predicted, and the largest error of it.
+std::string models_text(const Published& p) {
+  const std::vector<std::string> quantities = {"micro_batch", "activations",     "forward",
+                                               "step",        "write_bandwidth", "lifetime"};
+  Table table{.header = {"run", "micro-batch", "activations", "forward", "step", "write", "life",
+                         "largest error", ""},
+              .rows = {},
+              .align = std::vector<Align>(9, Align::right)};
+  table.align.front() = table.align.back() = Align::left;
+  std::string last;
+  double worst = 0;
+  for (const ModelRow& row : p.model_rows) {
+    if (row.is_recalled) continue;
+    if (row.run != last) {
+      table.rows.push_back({row.run, "", "", "", "", "", "", "", "ok"});
+      worst = 0;
+    }
+    last = row.run;
+    std::vector<std::string>& line = table.rows.back();
+    const auto at = std::ranges::find(quantities, row.quantity) - quantities.begin();
+    line[static_cast<std::size_t>(at) + 1] = value_text(row, row.predicted);
+    worst = std::max(worst, std::abs(row.relative_error()));
+    line[7] = fmt::format("{:.3f} %", 100 * worst);
+    if (row.is_missed()) line[8] = fmt::format("MISSED (gate {:.3g} %)", 100 * *row.gate);
+  }
+  return to_text(table);
+}
+
+std::string recalled_text(const Published& p) {
+  Table table{.header = {"recalled, not gated", "quantity", "predicted", "recalled", "error"},
+              .rows = {},
+              .align = {Align::left, Align::left, Align::right, Align::right, Align::right}};
+  for (const ModelRow& row : p.model_rows) {
+    if (!row.is_recalled) continue;
+    table.rows.push_back({row.run, row.quantity, value_text(row, row.predicted),
+                          value_text(row, row.published),
+                          fmt::format("{:+.1f} %", 100 * row.relative_error())});
+  }
+  return table.rows.empty() ? "" : "\n" + to_text(table);
+}
+
+std::string verdict(const Band& band) {
+  if (band.is_recalled) return band.holds() ? "recalled" : "recalled; outside";
+  if (!band.is_gated) return band.holds() ? "shown" : "shown; outside";
+  return band.holds() ? "ok" : "MISSED";
+}
+
+std::string bands_text(const Published& p) {
+  Table table{.header = {"band", "low", "high", "predicted", ""},
+              .rows = {},
+              .align = {Align::left, Align::right, Align::right, Align::right, Align::left}};
+  for (const Band& band : p.bands) {
+    table.rows.push_back({band.name, fmt::format("{:.4g}", band.low),
+                          fmt::format("{:.4g}", band.high), fmt::format("{:.4g}", band.value),
+                          verdict(band)});
+  }
+  return table.rows.empty() ? "" : p.band_title + "\n\n" + to_text(table);
+}
+
+// Each claim once: bands of several runs share theirs.
+std::string claims_text(const Published& p) {
+  std::vector<std::string> told;
+  std::string text;
+  for (const Band& band : p.bands) {
+    const std::string claim = fmt::format("{} ({})", band.claim, band.source);
+    if (std::ranges::find(told, claim) != told.end()) continue;
+    told.push_back(claim);
+    text += "  " + wrap(claim, 96, 4) + "\n";
+  }
+  return text;
+}
+
+std::string runs_text(const Published& p) {
+  std::string text = fmt::format("{}\nmeasured: {}\nprofile:  {}, one for all rows\n\n", p.title,
+                                 p.source, p.profile);
+  text += to_text(rows_table(p));
+  if (!p.ablation.empty()) text += "\n" + p.ablation;
+  if (!p.notes.empty()) text += "\nNotes\n";
+  for (const std::string& note : p.notes) text += "  " + wrap(note, 96, 4) + "\n";
+  text +=
+      "  in: a quantity that set a value of the profile. out: one that did not. The file system's "
+      "rates\n"
+      "  come from the first synchronous transfers of the multi-path logs, before any steady "
+      "state.\n";
+  return text;
 }
 
 std::string gates_text(const Published& p) {
@@ -81,58 +180,25 @@ std::string to_brief_text(const Published& p) {
                           speedup ? value_text(*speedup, speedup->predicted) : "",
                           speedup ? value_text(*speedup, speedup->measured) : ""});
   }
-  return fmt::format("{}, time of an iteration\nmeasured: {}\n\n{}\n{}\n{}", p.title, p.source,
-                     to_text(table), to_text(summary_table(p)), gates_text(p));
+  std::vector<std::string> parts;
+  if (!table.rows.empty()) {
+    parts.push_back(fmt::format("{}, time of an iteration\nmeasured: {}\n\n{}", p.title, p.source,
+                                to_text(table)));
+  }
+  parts.insert(parts.end(), {bands_text(p), summary_text(p), gates_text(p)});
+  return join(parts, "\n");
 }
 
 std::string to_text(const Published& p) {
-  std::string text = fmt::format("{}\nmeasured: {}\nprofile:  {}, one for all rows\n\n", p.title,
-                                 p.source, p.profile);
-  text += to_text(rows_table(p)) + "\n" + to_text(summary_table(p)) + "\n";
-  text += gates_text(p);
-  if (!p.ablation.empty()) text += "\n" + p.ablation;
-  text += "\nNotes\n";
-  for (const std::string& note : p.notes) text += "  " + wrap(note, 96, 4) + "\n";
-  text +=
-      "  in: a quantity that set a value of the profile. out: one that did not. The file system's "
-      "rates\n"
-      "  come from the first synchronous transfers of the multi-path logs, before any steady "
-      "state.\n";
-  return text;
-}
-
-std::string to_json(const Published& p) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const PublishedRow& r : p.rows) {
-    rows.push_back({{"case", r.case_name},
-                    {"variant", r.variant},
-                    {"quantity", r.quantity},
-                    {"unit", r.unit},
-                    {"predicted", r.predicted},
-                    {"measured", r.measured},
-                    {"relative_error", r.relative_error()},
-                    {"in_sample", r.in_sample},
-                    {"gated", r.gate.has_value()},
-                    {"gate", r.gate ? nlohmann::ordered_json(*r.gate) : nlohmann::ordered_json()}});
+  std::vector<std::string> parts;
+  if (!p.rows.empty()) parts.push_back(runs_text(p));
+  if (!p.model_rows.empty()) {
+    parts.push_back(fmt::format("{}\npublished: {}\n\n{}{}", p.model_title, p.model_source,
+                                models_text(p), recalled_text(p)));
   }
-  nlohmann::ordered_json summary = nlohmann::ordered_json::array();
-  for (const PublishedSummary& s : p.summary) {
-    summary.push_back({{"what", s.what},
-                       {"rows", s.rows},
-                       {"mean_absolute_error", s.mean},
-                       {"worst_absolute_error", s.worst},
-                       {"worst_row", s.worst_row}});
-  }
-  const nlohmann::ordered_json all = {{"schema", "tidegate.published/1"},
-                                      {"title", p.title},
-                                      {"source", p.source},
-                                      {"profile", p.profile},
-                                      {"rows", rows},
-                                      {"summary", summary},
-                                      {"gated", p.gated},
-                                      {"missed", p.missed},
-                                      {"notes", p.notes}};
-  return all.dump(2) + "\n";
+  if (!p.bands.empty()) parts.push_back(bands_text(p) + claims_text(p));
+  parts.insert(parts.end(), {summary_text(p), gates_text(p)});
+  return join(parts, "\n");
 }
 
 }  // namespace tidegate

@@ -47,7 +47,8 @@ struct Pattern {
 
 std::vector<Pattern> resources_of(std::span<const std::string_view> key) {
   const std::string_view part = key.front(), last = key.back();
-  if (is_any_of(last, {"endurance", "write_amplification", "pageable_factor", "gpudirect"})) {
+  if (is_any_of(last, {"endurance", "warranty", "write_amplification", "rated_write_amplification",
+                       "pageable_factor", "gpudirect"})) {
     return {};
   }
   if (part == "host" && last == "launch") return {};  // no shareable rate

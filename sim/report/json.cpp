@@ -12,6 +12,7 @@ using Json = nlohmann::ordered_json;
 
 // JSON has no infinities; what cannot be stated is null.
 Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
+Json number(const std::optional<double>& v) { return v ? number(*v) : Json(nullptr); }
 template <int B, int F, int S>
 Json number(Quantity<B, F, S> v) {
   return number(v.value());
@@ -110,7 +111,11 @@ Json paths_json(const Report& report) {
                     {"read_bytes", number(p.read)},
                     {"written_bytes", number(p.written)},
                     {"written_bytes_per_day", number(p.written_per_day)},
-                    {"life_years", p.life_years ? number(*p.life_years) : Json(nullptr)}});
+                    {"life_years", number(p.life_years)},
+                    {"drive_writes_per_day", number(p.drive_writes_per_day)},
+                    {"rated_drive_writes_per_day", number(p.rated_drive_writes_per_day)},
+                    {"write_amplification", number(p.write_amplification)},
+                    {"rated_write_amplification", number(p.rated_write_amplification)}});
   }
   return list;
 }

@@ -14,6 +14,7 @@ namespace {
 
 constexpr double seconds_per_day = 86400;
 constexpr double days_per_year = 365.25;
+constexpr double rated_days_per_year = 365;
 
 Bytes bytes_of(std::int64_t count) { return Bytes(static_cast<double>(count)); }
 
@@ -131,18 +132,31 @@ void report_bound(Report& report, Seconds chain) {
   }
 }
 
+void add_wear(Report::Path& path, const RunFacts::Storage& drive) {
+  path.write_amplification = drive.write_amplification;
+  path.rated_write_amplification = drive.rated_write_amplification;
+  const bool is_rated = drive.rated > Bytes(0), is_sized = drive.capacity > Bytes(0);
+  if (is_rated && is_sized) {
+    path.rated_drive_writes_per_day =
+        drive.rated / drive.capacity / (rated_days_per_year * drive.warranty_years);
+  }
+  if (path.written_per_day <= Bytes(0)) return;
+  if (is_sized) path.drive_writes_per_day = path.written_per_day / drive.capacity;
+  if (!is_rated) return;
+  const double amplification = drive.write_amplification / drive.rated_write_amplification;
+  path.life_years = drive.rated / (path.written_per_day * (days_per_year * amplification));
+}
+
 Report::Path path_report(const RunFacts& facts, std::size_t p, const Traffic::File& file,
                          const Steady& steady, Seconds iteration_time) {
   const bool is_known = p < facts.storage.size();
   Report::Path path{.name = is_known ? facts.storage[p].name : fmt::format("path{}", p),
                     .read = file.read / steady.iterations(),
                     .written = file.written / steady.iterations()};
-  if (iteration_time <= Seconds(0)) return path;
-  path.written_per_day = path.written * (seconds_per_day / iteration_time.value());
-  if (!is_known || path.written <= Bytes(0)) return path;
-  const auto& [name, rated, amplification] = facts.storage[p];
-  const Bytes worn_per_year = path.written_per_day * (days_per_year * amplification);
-  if (rated > Bytes(0)) path.life_years = rated / worn_per_year;
+  if (iteration_time > Seconds(0)) {
+    path.written_per_day = path.written * (seconds_per_day / iteration_time.value());
+  }
+  if (is_known) add_wear(path, facts.storage[p]);
   return path;
 }
 

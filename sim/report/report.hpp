@@ -35,6 +35,9 @@ struct RunFacts {
     std::string name;
     Bytes rated;                     ///< bytes that may be written over its life; 0 when unknown
     double write_amplification = 1;  ///< bytes written to flash per byte written to the drive
+    double rated_write_amplification = 1;  ///< of the workload that the rating is for
+    Bytes capacity = {};                   ///< of a drive; 0 when unknown or a file system
+    double warranty_years = 5;             ///< that `rated` counts on
   };
 
   std::string scenario;
@@ -89,12 +92,20 @@ struct Report {
     /// cores.
     bool only_carries = false;
   };
-  /// Bytes between one storage path and memory, of one node, and what writing does to the drive.
+  /// Bytes between one storage path and memory, of one node, and what writing does to the drive:
+  ///
+  ///   life           = rated · rated write amplification / (written per year · write
+  ///   amplification) drive writes   = written per day / capacity rated for      = rated /
+  ///   (capacity · warranty in days)
+  ///
+  /// with years of 365.25 days in life, and of 365 in ratings, as makers count.
   struct Path {
     std::string name;
     Bytes read, written;
-    Bytes written_per_day;             ///< training day and night
-    std::optional<double> life_years;  ///< rated / (written per year · write amplification)
+    Bytes written_per_day;  ///< training day and night
+    std::optional<double> life_years;
+    std::optional<double> drive_writes_per_day, rated_drive_writes_per_day;
+    double write_amplification = 1, rated_write_amplification = 1;
   };
   /// Copies between two memories of the node.
   struct Link {

@@ -157,14 +157,31 @@ std::string life_text(const Report::Path& path) {
   return path.written > Bytes(0) ? "not rated" : "";
 }
 
-std::string storage_text(const Report& report) {
+// "nvme: 38.4 drive writes a day, rated for 1. Write amplification 1.1, rated with 2.5."
+std::string wear_text(const Report::Path& path) {
+  if (path.written <= Bytes(0) || !path.drive_writes_per_day) return "";
+  std::string text =
+      fmt::format("{}: {} drive writes a day", path.name, number_text(*path.drive_writes_per_day));
+  if (!path.rated_drive_writes_per_day) return text + ", not rated.";
+  return text + fmt::format(", rated for {}. Write amplification {}, rated with {}.",
+                            number_text(*path.rated_drive_writes_per_day),
+                            number_text(path.write_amplification),
+                            number_text(path.rated_write_amplification));
+}
+
+std::string storage_text(const Report& report, std::size_t width) {
   Table table{.header = {"Storage, each iteration", "read", "written", "written a day", "life"}};
   for (const Report::Path& p : report.paths) {
     if (p.read + p.written <= Bytes(0)) continue;
     table.rows.push_back(
         {p.name, to_text(p.read), to_text(p.written), to_text(p.written_per_day), life_text(p)});
   }
-  return table_text(table);
+  std::string text = table_text(table);
+  for (const Report::Path& p : report.paths) {
+    const std::string wear = wear_text(p);
+    if (!wear.empty()) text += wrap(wear, width, 2) + "\n";
+  }
+  return text;
 }
 
 std::string links_text(const Report& report) {
@@ -222,12 +239,12 @@ std::string next_text(const RunFacts& facts) {
 std::string to_text(const Report& report, std::size_t width) {
   width = std::max<std::size_t>(width, 20);
   const RunFacts& facts = report.facts;
-  return join(
-      {title_text(facts, width), verdict_text(report, width), phases_text(report, width),
-       memory_text(report), resources_text(report), elasticities_text(report),
-       critical_text(report), storage_text(report), links_text(report), workload_text(facts, width),
-       list_text("Notes", facts.notes, width), assumptions_text(report, width), next_text(facts)},
-      "\n");
+  return join({title_text(facts, width), verdict_text(report, width), phases_text(report, width),
+               memory_text(report), resources_text(report), elasticities_text(report),
+               critical_text(report), storage_text(report, width), links_text(report),
+               workload_text(facts, width), list_text("Notes", facts.notes, width),
+               assumptions_text(report, width), next_text(facts)},
+              "\n");
 }
 
 }  // namespace tidegate

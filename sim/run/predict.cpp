@@ -57,7 +57,12 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layou
                  .next = {},
                  .storage = {}};
   for (const StoragePath& path : scenario.machine.paths()) {
-    facts.storage.push_back({path.name, Bytes(path.endurance_bytes), path.write_amplification});
+    facts.storage.push_back({.name = path.name,
+                             .rated = Bytes(path.endurance_bytes),
+                             .write_amplification = path.write_amplification,
+                             .rated_write_amplification = path.rated_write_amplification,
+                             .capacity = path.is_shared ? Bytes(0) : path.capacity,
+                             .warranty_years = path.warranty_years});
   }
   return facts;
 }

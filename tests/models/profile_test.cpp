@@ -153,6 +153,8 @@ TEST_CASE("striped drives add up", "[profile]") {
   CHECK(path.write_sustained == 2_GBps);
   CHECK(path.cache == 200_GB);
   CHECK(path.endurance_bytes == 4e15);
+  CHECK(path.warranty_years == 5);  // years do not add up
+  CHECK(origin(machine, "paths.nvme.warranty").assumed);
   CHECK(path.block_half_size.value() == 1048576);
 }
 

@@ -103,5 +103,117 @@ TEST_CASE("a parameter count that the shapes do not give is refused", "[publishe
 
 TEST_CASE("a case that is not there lists those that are", "[published]") {
   CHECK_THROWS_WITH(run_published({.file = "", .only = "71B"}),
-                    Containing("there are: 40B, 52B, 70B"));
+                    Containing("there are: 40B, 52B, 70B") && Containing("ZeRO-3 175B, 384 GPUs") &&
+                        Containing("recompute time, H8192 L4"));
+}
+
+namespace {
+
+// Two of a model's GPUs; `values` is what the model says.
+std::string model_run(const std::string& values, const std::string& batch = "16") {
+  return "title: T\nsource: S\n"
+         "gpus:\n  a100: {memory: 80 GiB, memory_bandwidth: 1935 GB/s, links: 300 GB/s, network: "
+         "400 "
+         "GB/s}\n"
+         "networks:\n  bert: {layers: 4, hidden: 8192, heads: 64, vocabulary: 32000, sequence: "
+         "1024}\n"
+         "runs:\n  - run: R\n    network: bert\n    gpu: a100\n"
+         "    setting: {gpus: 2, tensor_parallel: 2, rate: 153 TFLOP/s, batch: " +
+         batch + "}\n" + values;
+}
+
+std::string band(const std::string& bounds, const std::string& standing = "gated") {
+  return "title: T\nbands:\n  - band: B\n    claim: C\n    source: S\n    quantity: iteration\n" +
+         bounds + "    standing: " + standing +
+         "\n    scenario: s.yaml\n    of: {policy.activations: recompute}\n"
+         "    over: {policy.activations: keep}\n";
+}
+
+}  // namespace
+
+TEST_CASE("a file of model runs becomes rows with their gates", "[published]") {
+  const Files files;
+  // 11.12890625 GiB are exact; 2 % beyond 1.1851 s is a miss; recalled values are never gated.
+  const Published p = run_published(
+      {.file = files.folder.write(
+           "m.yaml", model_run("    exact: {activations: 11.12890625 GiB, micro_batch: 16}\n"
+                               "    published: {step: 1.2088 s}\n"
+                               "    recalled: {write_bandwidth: 18.0 GB/s}\n"))});
+  REQUIRE(p.model_rows.size() == 4);
+  CHECK(p.model_rows[0].quantity == "activations");
+  CHECK(p.model_rows[0].relative_error() == 0);
+  CHECK(p.model_rows[0].gate == 1e-5);
+  CHECK(p.model_rows[2].gate == 0.01);
+  CHECK(p.model_rows[2].is_missed());
+  CHECK(p.model_rows[3].is_recalled);
+  CHECK_FALSE(p.model_rows[3].gate);
+  CHECK(p.gated == 3);
+  CHECK(p.missed == 1);
+  REQUIRE(p.summary.size() == 2);
+  CHECK(p.summary[0].rows == 3);
+  CHECK(p.summary[0].worst_row == "R step");
+  CHECK_THAT(to_text(p), Containing("MISSED (gate 1 %)") && Containing("recalled, not gated") &&
+                             Containing("2 of 3 gated rows hold."));
+}
+
+TEST_CASE("a value without its last digit is not exact", "[published]") {
+  const Files files;
+  const Published p = run_published(
+      {.file = files.folder.write(
+           "m.yaml", model_run("    exact: {activations: 11.1291 GiB}\n"))});  // 0.0017 % too much
+  CHECK(p.missed == 1);
+}
+
+TEST_CASE("a wrong file of model runs is a located error", "[published]") {
+  const Files files;
+  const auto said = [&](const std::string& text) { return files.error_of(text); };
+  CHECK_THAT(said(model_run("    published: {stp: 1 s}\n")),
+             Containing("cases.yaml:12:17: ") && Containing("did you mean 'step'?"));
+  CHECK_THAT(said(model_run("    published: {step: 1}\n")), Containing("has no unit"));
+  CHECK_THAT(said(model_run("    published: {lifetime: 0}\n")), Containing("is 0"));
+  CHECK_THAT(said(model_run("")), Containing("says nothing"));
+  CHECK_THAT(said(model_run("    published: {step: 1 s}\n", "0")), Containing("at least 1"));
+  std::string text = model_run("    published: {step: 1 s}\n");
+  text.replace(text.find("network: bert"), 13, "network: brt");
+  CHECK_THAT(said(text), Containing("did you mean 'bert'?"));
+  text = model_run("    published: {step: 1 s}\n");
+  text.replace(text.find("gpus: 2"), 7, "gpus: 3");
+  CHECK_THAT(said(text), Containing("3 GPUs are not replicas of 2 GPUs each"));
+  text.replace(text.find("gpus: 3"), 7, "gpus: 6");
+  CHECK_THAT(said(text), Containing("batch: is not divided by 3 replicas"));
+}
+
+TEST_CASE("a band is the ratio of two simulated runs", "[published]") {
+  const Files files;
+  const auto run = [&](const std::string& text) {
+    return run_published({.file = files.folder.write("b.yaml", text)});
+  };
+  const Published held = run(band("    low: 1\n    high: 2\n"));
+  REQUIRE(held.bands.size() == 1);
+  CHECK(held.bands[0].value > 1);  // recomputation takes longer
+  CHECK(held.bands[0].value < 1.5);
+  CHECK(held.bands[0].holds());
+  CHECK(held.gated == 1);
+  CHECK(held.missed == 0);
+  const Published missed = run(band("    low: 0.5\n    high: 0.9\n"));
+  CHECK(missed.missed == 1);
+  CHECK_THAT(to_text(missed), Containing("MISSED") && Containing("0 of 1 gated rows hold."));
+  for (const char* standing : {"shown", "recalled"}) {
+    const Published told = run(band("    low: 0.5\n    high: 0.9\n", standing));
+    CHECK(told.gated == 0);
+    CHECK_THAT(to_text(told), Containing(std::string(standing) + "; outside"));
+  }
+}
+
+TEST_CASE("a wrong band is a located error", "[published]") {
+  const Files files;
+  CHECK_THAT(files.error_of(band("    low: 2\n    high: 1\n")),
+             Containing("cases.yaml:8:11: ") && Containing("is below low, 2"));
+  CHECK_THAT(files.error_of(band("    low: 1\n    high: 2\n", "gatd")),
+             Containing("did you mean 'gated'?"));
+  std::string text = band("    low: 1\n    high: 2\n");
+  text.replace(text.find("policy.activations: recompute"), 29, "policy.activation: recompute");
+  CHECK_THAT(files.error_of(text),
+             Containing("did you mean 'activations'?") &&
+                 Containing("cases.yaml:11:9: asked for by this run, band B"));
 }

@@ -8,8 +8,7 @@ using namespace tidegate;
 
 /// The expectations were obtained by running the authors' published cost model, K-Wu/llm-analysis
 /// at 44495f6, on the commands of its examples (activation_size_estimate, scale_up_estimate,
-/// megatron-lm without recomputation). Its example of 12.1 GB/s at most and more than two years of
-/// life is the paper's.
+/// megatron-lm without recomputation).
 namespace {
 
 constexpr double GiB = 1073741824.0;

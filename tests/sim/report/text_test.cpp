@@ -156,6 +156,23 @@ TEST_CASE("a drive that lasts less than a year is told in days", "[text]") {
   CHECK(has(to_text(report), "3.46 years\n"));
 }
 
+TEST_CASE("wear is told beside the rating, with both amplifications", "[text]") {
+  Report report;
+  Report::Path path{.name = "nvme", .written = 1_GiB};
+  const auto told = [&] {
+    report.paths = {path};
+    return to_text(report, 100);
+  };
+  CHECK_FALSE(has(told(), "drive writes"));
+  path.drive_writes_per_day = 10.954;
+  CHECK(has(told(), "nvme: 10.95 drive writes a day, not rated.\n"));
+  path.rated_drive_writes_per_day = 3;
+  path.rated_write_amplification = 2.5;
+  CHECK(
+      has(told(),
+          "nvme: 10.95 drive writes a day, rated for 3. Write amplification 1, rated with 2.5.\n"));
+}
+
 TEST_CASE("numbers have four digits and no exponent", "[text]") {
   CHECK(number_text(16851.2) == "16850");
   CHECK(number_text(9999.7) == "10000");

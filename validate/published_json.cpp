@@ -1,0 +1,95 @@
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "validate/published.hpp"
+
+namespace tidegate {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json gate_json(const std::optional<double>& gate) { return gate ? Json(*gate) : Json(); }
+
+Json rows_json(const Published& p) {
+  Json rows = Json::array();
+  for (const PublishedRow& r : p.rows) {
+    rows.push_back({{"case", r.case_name},
+                    {"variant", r.variant},
+                    {"quantity", r.quantity},
+                    {"unit", r.unit},
+                    {"predicted", r.predicted},
+                    {"measured", r.measured},
+                    {"relative_error", r.relative_error()},
+                    {"in_sample", r.in_sample},
+                    {"gated", r.gate.has_value()},
+                    {"gate", gate_json(r.gate)}});
+  }
+  return rows;
+}
+
+Json model_rows_json(const Published& p) {
+  Json rows = Json::array();
+  for (const ModelRow& r : p.model_rows) {
+    rows.push_back({{"run", r.run},
+                    {"quantity", r.quantity},
+                    {"unit", r.unit},
+                    {"predicted", r.predicted},
+                    {"published", r.published},
+                    {"relative_error", r.relative_error()},
+                    {"recalled", r.is_recalled},
+                    {"gated", r.gate.has_value()},
+                    {"gate", gate_json(r.gate)}});
+  }
+  return rows;
+}
+
+Json bands_json(const Published& p) {
+  Json bands = Json::array();
+  for (const Band& b : p.bands) {
+    bands.push_back({{"band", b.name},
+                     {"claim", b.claim},
+                     {"source", b.source},
+                     {"low", b.low},
+                     {"high", b.high},
+                     {"value", b.value},
+                     {"holds", b.holds()},
+                     {"gated", b.is_gated},
+                     {"recalled", b.is_recalled}});
+  }
+  return bands;
+}
+
+Json summary_json(const Published& p) {
+  Json summary = Json::array();
+  for (const PublishedSummary& s : p.summary) {
+    summary.push_back({{"what", s.what},
+                       {"rows", s.rows},
+                       {"mean_absolute_error", s.mean},
+                       {"worst_absolute_error", s.worst},
+                       {"worst_row", s.worst_row}});
+  }
+  return summary;
+}
+
+}  // namespace
+
+std::string to_json(const Published& p) {
+  const Json all = {{"schema", "tidegate.published/1"},
+                    {"title", p.title},
+                    {"source", p.source},
+                    {"profile", p.profile},
+                    {"rows", rows_json(p)},
+                    {"model_title", p.model_title},
+                    {"model_source", p.model_source},
+                    {"model_rows", model_rows_json(p)},
+                    {"band_title", p.band_title},
+                    {"bands", bands_json(p)},
+                    {"summary", summary_json(p)},
+                    {"gated", p.gated},
+                    {"missed", p.missed},
+                    {"notes", p.notes}};
+  return all.dump(2) + "\n";
+}
+
+}  // namespace tidegate

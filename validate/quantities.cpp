@@ -1,0 +1,47 @@
+#include "validate/quantities.hpp"
+
+#include <algorithm>
+
+#include "models/base/error.hpp"
+
+namespace tidegate {
+namespace {
+
+const Report::Pool& pool_of(const Report& report, std::string_view name) {
+  const auto at = std::ranges::find(report.pools, name, &Report::Pool::name);
+  ensure(at != report.pools.end(), "a report has the pools of its node");
+  return *at;
+}
+
+double phase(const PhaseTimes& phases, Phase p) {
+  return phases[static_cast<std::size_t>(p)].value();
+}
+
+double activation_peak(const Report::Pool& gpu) {
+  double bytes = gpu.peak.value();
+  for (const auto& [name, held] : gpu.owners) {
+    for (const std::string_view state : {"parameters", "parameter shards", "optimizer states"}) {
+      if (name == state) bytes -= static_cast<double>(held);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::map<std::string, double> predicted_quantities(const Report& report) {
+  const Iteration& first = report.iterations.front();
+  return {{"iteration", report.iteration_time.value()},
+          {"forward", phase(report.phases, Phase::forward)},
+          {"backward", phase(report.phases, Phase::backward)},
+          {"update", phase(report.phases, Phase::update)},
+          {"first_iteration", report.first_iteration_time.value()},
+          {"first_forward", phase(first.phases, Phase::forward)},
+          {"first_backward", phase(first.phases, Phase::backward)},
+          {"first_update", phase(first.phases, Phase::update)},
+          {"gpu_peak", pool_of(report, "gpu0").steady_peak.value()},
+          {"host_peak", pool_of(report, "host").steady_peak.value()},
+          {"activation_peak", activation_peak(pool_of(report, "gpu0"))}};
+}
+
+}  // namespace tidegate

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "sim/report/report.hpp"
+
+namespace tidegate {
+
+/// What a report says that can be compared, by name, in base units:
+///
+///   iteration, forward, backward, update    of the steady iterations; with first_: of the first
+///   gpu_peak, host_peak                     steady peaks of GPU 0 and of the host
+///   activation_peak                         highest GPU memory of the run less parameters and
+///                                           optimizer states: SSDTrain's measure, in which
+///                                           gradients and temporaries count
+std::map<std::string, double> predicted_quantities(const Report& report);
+
+}  // namespace tidegate
