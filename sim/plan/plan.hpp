@@ -215,6 +215,7 @@ class PlanBuilder {
   TokenId tokens(std::string name, std::int32_t count);
   LockId lock(std::string name);
   BufferId buffer(PoolId pool, OwnerId owner, Bytes bytes);
+  const Buffer& buffer_of(BufferId buffer) const { return plan_.buffers[index(buffer)]; }
   WorkId work(const Work& work);
   /// A choice is made first and told later what it watches: a task that can be cancelled hangs on a
   /// choice that watches that same task.

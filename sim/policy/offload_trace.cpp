@@ -1,7 +1,7 @@
 #include "sim/policy/offload_trace.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <functional>
 #include <string_view>
 
 namespace tidegate {
@@ -18,8 +18,8 @@ bool is_own(const SavedTensor& t, const Operator& op) {
   return is_projection && !op.is_attention_core;
 }
 
-std::vector<std::size_t> remade_by(const Layer& layer, const SavedTensors& saved, std::size_t tensor,
-                                   bool splits) {
+std::vector<std::size_t> remade_by(const Layer& layer, const SavedTensors& saved,
+                                   std::size_t tensor, bool splits) {
   const SavedTensors::Tensor& t = saved.tensors[tensor];
   std::size_t before = layer.operators.size();
   for (const SavedTensors::Tensor& other : saved.tensors) {
@@ -49,13 +49,18 @@ Bytes gathered(const Step& step) {
   return Bytes(elements * bytes_per_element(step.graph().dtype));
 }
 
-Bytes transient_at(const Step& step, const Visit& visit, std::size_t op) {
-  Bytes bytes = step.transient(visit, op);
-  if (visit.pass != Pass::backward || step.setting().zero.stage < 2) return bytes;
-  for (const Parameter& p : step.graph().layers[visit.layer].operators[op].parameters) {
-    bytes += Bytes(static_cast<double>(p.elements) * bytes_per_element(step.graph().dtype));
+Bytes gradients_of(const Step& step, std::size_t layer, std::size_t op) {
+  double elements = 0;
+  for (const Parameter& p : step.graph().layers[layer].operators[op].parameters) {
+    elements += static_cast<double>(p.elements);
   }
-  return bytes;
+  return Bytes(elements * bytes_per_element(step.graph().dtype));
+}
+
+Bytes transient_at(const Step& step, const Visit& visit, std::size_t op) {
+  const bool has_gradients = visit.pass == Pass::backward && step.setting().zero.stage >= 2;
+  return step.transient(visit, op) +
+         (has_gradients ? gradients_of(step, visit.layer, op) : Bytes(0));
 }
 
 }  // namespace
@@ -74,18 +79,48 @@ TensorIndex::TensorIndex(const LayerGraph& graph, bool splits) {
 }
 
 TensorTrace trace_of(const Step& step, std::uint16_t rank, const TensorIndex& index,
-                     const ProfiledKernels& kernels, const Timeline& timeline,
-                     const MoveRules& rules, Bytes standing) {
+                     const MoveRules& rules) {
   TensorTrace trace;
   const LayerGraph& graph = step.graph();
-  const auto end_of = [&](TaskId t) { return timeline.end[tidegate::index(t)]; };
-  Instant before = timeline.start[tidegate::index(kernels.forward.front())];
   for (std::size_t l = 0; l < graph.layers.size(); ++l) {
     for (std::size_t op = 0; op < graph.layers[l].operators.size(); ++op) {
-      const Instant end = end_of(kernels.forward[index.op(l, op)]);
-      trace.operators.push_back({l, op, to_seconds(end - before), Seconds(0)});
-      before = end;
+      trace.operators.push_back({l, op, Seconds(0), Seconds(0)});
     }
+  }
+  for (const TensorIndex::Tensor& t : index.tensors) {
+    const Layer& layer = graph.layers[t.layer];
+    const SavedTensors::Tensor& saved = index.layers[t.layer].tensors[t.in_layer];
+    const bool is_free = layer.kind != LayerKind::head || rules.moves_head;
+    trace.tensors.push_back({.name = layer.name + "." + saved.saved.name,
+                             .bytes = saved.saved.bytes,
+                             .first = index.op(t.layer, saved.first),
+                             .last = index.op(t.layer, saved.last),
+                             .may_move = is_free && saved.saved.elements >= rules.threshold,
+                             .recompute = Seconds(-1)});
+  }
+  trace.standing = step.standing(step.gpu_pool(rank)) + gathered(step);
+  const std::size_t n = trace.operators.size();
+  trace.transient.resize(2 * n);
+  const bool piles_up = step.setting().zero.stage < 2 && !step.setting().zero.contiguous_gradients;
+  Bytes gradients;  // so far
+  for (std::size_t i = n; i-- > 0;) {
+    const auto& at = trace.operators[i];
+    if (piles_up) gradients += gradients_of(step, at.layer, at.op);
+    trace.transient[i] = transient_at(step, {at.layer, Pass::forward}, at.op);
+    trace.transient[2 * n - 1 - i] =
+        transient_at(step, {at.layer, Pass::backward}, at.op) + gradients;
+  }
+  return trace;
+}
+
+void set_times(TensorTrace& trace, const TensorIndex& index, const ProfiledKernels& kernels,
+               const Timeline& timeline) {
+  const auto end_of = [&](TaskId t) { return timeline.end[tidegate::index(t)]; };
+  Instant before = timeline.start[tidegate::index(kernels.forward.front())];
+  for (std::size_t i = 0; i < trace.operators.size(); ++i) {
+    const Instant end = end_of(kernels.forward[i]);
+    trace.operators[i].forward = to_seconds(end - before);
+    before = end;
   }
   before = timeline.start[tidegate::index(kernels.backward.back())];
   for (std::size_t i = trace.operators.size(); i-- > 0;) {
@@ -93,31 +128,15 @@ TensorTrace trace_of(const Step& step, std::uint16_t rank, const TensorIndex& in
     trace.operators[i].backward = to_seconds(end - before);
     before = end;
   }
-  for (const TensorIndex::Tensor& t : index.tensors) {
-    const Layer& layer = graph.layers[t.layer];
-    const SavedTensors::Tensor& saved = index.layers[t.layer].tensors[t.in_layer];
-    Seconds remake(t.remade_by.empty() ? -1 : 0);
-    for (const std::size_t op : t.remade_by) {
-      remake += trace.operators[index.op(t.layer, op)].forward;
+  for (std::size_t t = 0; t < trace.tensors.size(); ++t) {
+    const TensorIndex::Tensor& tensor = index.tensors[t];
+    if (tensor.remade_by.empty()) continue;
+    Seconds remake;
+    for (const std::size_t op : tensor.remade_by) {
+      remake += trace.operators[index.op(tensor.layer, op)].forward;
     }
-    const bool is_free = layer.kind != LayerKind::head || rules.moves_head;
-    trace.tensors.push_back({.name = layer.name + "." + saved.saved.name,
-                             .bytes = saved.saved.bytes,
-                             .first = index.op(t.layer, saved.first),
-                             .last = index.op(t.layer, saved.last),
-                             .may_move = is_free && saved.saved.elements >= rules.threshold,
-                             .recompute = remake});
+    trace.tensors[t].recompute = remake;
   }
-  trace.standing = standing + gathered(step);
-  const std::size_t n = trace.operators.size();
-  trace.transient.resize(2 * n);
-  for (std::size_t i = 0; i < n; ++i) {
-    const auto& at = trace.operators[i];
-    const std::uint16_t stage = step.layout().stage_of(rank);
-    trace.transient[i] = transient_at(step, {at.layer, Pass::forward, stage, 0}, at.op);
-    trace.transient[2 * n - 1 - i] = transient_at(step, {at.layer, Pass::backward, stage, 0}, at.op);
-  }
-  return trace;
 }
 
 }  // namespace tidegate

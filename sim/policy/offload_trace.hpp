@@ -47,10 +47,13 @@ struct MoveRules {
   bool moves_head = false;
 };
 
-/// Times are from the end of the operator before to the end of each, waits included. Standing is
-/// what the plan holds all the time; with ZeRO 3 also the parameters of the two largest layers.
+/// All but the times. Standing is what the plan has reserved; with ZeRO 3 also the parameters of
+/// the two largest layers.
 TensorTrace trace_of(const Step& step, std::uint16_t rank, const TensorIndex& index,
-                     const ProfiledKernels& kernels, const Timeline& timeline,
-                     const MoveRules& rules, Bytes standing);
+                     const MoveRules& rules);
+
+/// Times are from the end of the operator before to the end of each, waits included.
+void set_times(TensorTrace& trace, const TensorIndex& index, const ProfiledKernels& kernels,
+               const Timeline& timeline);
 
 }  // namespace tidegate

@@ -7,6 +7,7 @@
 #include "sim/policy/activations.hpp"
 #include "sim/policy/optimizers.hpp"
 #include "sim/policy/parameters.hpp"
+#include "sim/policy/planned_moves.hpp"
 
 namespace tidegate {
 namespace {
@@ -21,12 +22,28 @@ using MakeActivations = std::unique_ptr<ActivationPolicy> (*)(yaml::Map&, const 
 using MakeParameters = std::unique_ptr<ParameterPolicy> (*)(yaml::Map&, const Machine&);
 using MakeOptimizer = std::unique_ptr<OptimizerPolicy> (*)(yaml::Map&, const Machine&);
 
+// The planners of planned_moves.hpp: one maker each.
+constexpr std::array<std::string_view, 6> planner_names = {"swap_all", "flash_neuron", "g10",
+                                                           "teraio",   "capuchin",     "lohan"};
+template <std::size_t i>
+constexpr Line<MakeActivations> planned(std::string_view help) {
+  return {planner_names[i], help, [](yaml::Map& options, const Machine& machine) {
+            return make_planned_moves(planner_names[i], options, machine);
+          }};
+}
+
 constexpr std::array activation_lines = {
     Line<MakeActivations>{"keep", "keep everything saved for backward on the GPU", make_keep},
     Line<MakeActivations>{"recompute", "run (parts of) forward again: mode full|selective, every k",
                           make_recompute},
     Line<MakeActivations>{"ssdtrain", "tensor by tensor to NVMe or host memory and back",
                           make_ssdtrain},
+    planned<0>("every tensor to NVMe or host memory, a layer ahead (vDNN)"),
+    planned<1>("tensors in forward order to NVMe until the rest fits"),
+    planned<2>("inactive intervals, booked bandwidth, NVMe or host memory"),
+    planned<3>("as g10, NVMe first and host memory as relief"),
+    planned<4>("to host memory where hidden, else recomputed"),
+    planned<5>("swap or recompute: the slowest resource as fast as can be"),
 };
 constexpr std::array parameter_lines = {
     Line<MakeParameters>{"resident", "16-bit parameters on the GPU", make_resident_parameters},

@@ -44,6 +44,8 @@ class ActivationPolicy {
   /// timeline, whichever executor ran it, and plans again. 0: it does not adapt.
   virtual std::int32_t profiling_iterations() const { return 0; }
   virtual void learn(const Timeline& /*of the profiling plan*/) {}
+  /// Whether several micro-batches may be between forward and backward.
+  virtual bool knows_pipelines() const { return true; }
   /// Iterations of a run whose last two are steady.
   virtual std::int32_t least_iterations() const { return 1; }
   /// "full recomputation"

@@ -154,6 +154,15 @@ void Step::reserve(PoolId pool, const std::string& owner, Bytes bytes) {
   if (bytes.value() > 0) standing_.push_back(plan_.buffer(pool, plan_.owner(owner), bytes));
 }
 
+Bytes Step::standing(PoolId pool) const {
+  Bytes all;
+  for (const BufferId b : standing_) {
+    const Buffer& buffer = plan_.buffer_of(b);
+    if (buffer.pool == pool) all += Bytes(static_cast<double>(buffer.bytes));
+  }
+  return all;
+}
+
 Bytes Step::pinned(Bytes bytes) {
   if (bytes.value() <= 0) return Bytes(0);
   return Bytes(std::exp2(std::ceil(std::log2(bytes.value()))));

@@ -157,6 +157,8 @@ class Step {
 
   /// Bytes that stay from the first task of the plan to the last.
   void reserve(PoolId pool, const std::string& owner, Bytes bytes);
+  /// All that has been reserved of a pool so far.
+  Bytes standing(PoolId pool) const;
   /// What one pinned allocation takes: the next power of two (PyTorch's caching host allocator).
   static Bytes pinned(Bytes bytes);
 

@@ -7,12 +7,13 @@
 
 namespace tidegate {
 
-void Transport::prepare(Step& step, std::span<const Bytes> waiting, Bytes largest) {
+void Transport::prepare(Step& step, std::span<const Bytes> waiting, Bytes largest,
+                        const std::string& prefix) {
   pools_.clear();
   const auto stores = static_cast<std::uint16_t>(options_.store_workers);
   const auto loads = static_cast<std::uint16_t>(options_.load_workers);
   for (std::uint16_t r = 0; r < step.ranks(); ++r) {
-    const std::string name = "rank" + std::to_string(r) + ".";
+    const std::string name = "rank" + std::to_string(r) + "." + prefix;
     Pool pool{.store = step.plan().lane(name + "store", r, stores),
               .load = step.plan().lane(name + "load", r, loads)};
     if (options_.to_host) {

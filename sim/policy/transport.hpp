@@ -36,7 +36,9 @@ class Transport {
   const TransportOptions& options() const { return options_; }
   /// Begins a new plan. `waiting` bytes of each rank wait at the same time at most: files, or
   /// pinned host memory; `largest` is the largest tensor, for bounce buffers.
-  void prepare(Step& step, std::span<const Bytes> waiting, Bytes largest);
+  /// `prefix` tells the lanes of several transports apart.
+  void prepare(Step& step, std::span<const Bytes> waiting, Bytes largest,
+               const std::string& prefix = "");
 
   struct Job {
     const char* name = "";

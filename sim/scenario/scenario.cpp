@@ -146,6 +146,12 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
               fmt::format("is {}; the activations of this policy are steady from {} iterations on",
                           scenario.iterations, least));
     }
+    if (!scenario.policy.activations->knows_pipelines() &&
+        scenario.workload.pipeline_parallel > 1) {
+      map.at("policy").problem(
+          "activations: this planner knows one micro-batch at a time; use "
+          "keep, recompute or ssdtrain with pipeline_parallel");
+    }
     check_layout(map, scenario.workload, scenario.ranks, scenario.machine.nodes(),
                  scenario.policy.zero.stage);
   }
