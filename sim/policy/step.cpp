@@ -38,6 +38,11 @@ Step::Step(const Setting& setting)
     gpu_pools_.push_back(
         plan_.pool("gpu" + std::to_string(r), gpu_place(r), gpu.memory - gpu.context));
   }
+  // PyTorch keeps a workspace for each cuBLAS handle and stream, and a handle for each thread: that
+  // of forward and autograd's (aten/src/ATen/cuda/CublasHandlePool.cpp).
+  for (std::uint16_t r = 0; r < 2 * setting.ranks; ++r) {
+    reserve(gpu_pools_[r / 2], "cuBLAS workspaces", machine.gpu(r / 2).blas_workspace);
+  }
   host_pool_ = plan_.pool("host", {Tier::host, 0}, machine.host().memory);
   for (std::uint16_t p = 0; p < machine.paths().size(); ++p) {
     path_pools_.push_back(

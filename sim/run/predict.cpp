@@ -48,7 +48,8 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Plan&
                  .assumptions = assumptions_of(scenario.machine),
                  .notes = {},
                  .next = {},
-                 .storage = {}};
+                 .storage = {},
+                 .allocator = scenario.allocator};
   for (const StoragePath& path : scenario.machine.paths()) {
     facts.storage.push_back({path.name, Bytes(path.endurance_bytes), path.write_amplification});
   }
