@@ -52,6 +52,7 @@ constexpr std::array quantities = {
     Quantity{"first_backward", "s", 0.10, 0, true},
     Quantity{"first_update", "s", 0.10, 0, true},
     Quantity{"gpu_peak", "B", 0.10, 0.10},
+    Quantity{"gpu_reserved", "B", 0, 0},
     Quantity{"host_peak", "B", 0.10, 0.10},
     Quantity{"speedup", "1", 0.10, 0},
 };
@@ -175,6 +176,12 @@ double peak_of(const Report& report, std::string_view pool) {
   return at->steady_peak.value();
 }
 
+double reserved_of(const Report& report, std::string_view pool) {
+  const auto at = std::ranges::find(report.pools, pool, &Report::Pool::name);
+  ensure(at != report.pools.end() && at->allocator, "a GPU's pool has an allocator");
+  return at->allocator->steady_reserved_peak.value();
+}
+
 double phase(const PhaseTimes& phases, Phase p) {
   return phases[static_cast<std::size_t>(p)].value();
 }
@@ -190,6 +197,7 @@ std::map<std::string, double> predicted_quantities(const Report& report) {
           {"first_backward", phase(first.phases, Phase::backward)},
           {"first_update", phase(first.phases, Phase::update)},
           {"gpu_peak", peak_of(report, "gpu0")},
+          {"gpu_reserved", reserved_of(report, "gpu0")},
           {"host_peak", peak_of(report, "host")}};
 }
 
@@ -264,7 +272,7 @@ bool is_first(const PublishedRow& r) { return r.quantity.starts_with("first_"); 
 bool is_iteration(const PublishedRow& r) {
   return r.quantity == "iteration" || r.quantity == "first_iteration";
 }
-bool is_memory(const PublishedRow& r) { return r.unit == "B"; }
+bool is_memory(const PublishedRow& r) { return r.quantity.ends_with("_peak"); }
 bool is_phase(const PublishedRow& r) { return r.unit == "s" && !is_iteration(r) && r.measured > 1; }
 
 void add_summary(Published& result) {
@@ -282,6 +290,7 @@ void add_summary(Published& result) {
     add("phases of the first, above 1 s",
         [](const PublishedRow& r) { return is_phase(r) && is_first(r); });
     add("memory peaks", is_memory);
+    add("reserved GPU memory", [](const PublishedRow& r) { return r.quantity == "gpu_reserved"; });
     add("speed-ups", [](const PublishedRow& r) { return r.quantity == "speedup"; });
   }
   for (const PublishedRow& row : result.rows) {
