@@ -76,11 +76,17 @@ std::string used_text(Bytes part, Bytes capacity) {
   return is_bounded ? percent_text(part / capacity) : "";
 }
 
+// A run that ran out of memory asked for more than it ever got.
+std::string reserved_text(const std::optional<Report::Allocator>& allocator) {
+  if (!allocator) return "";
+  return (allocator->out_of_memory ? "> " : "") + to_text(allocator->reserved_peak);
+}
+
 Block pool_block(const Report::Pool& pool) {
   const bool is_bounded = std::isfinite(pool.capacity.value());
-  Block block = {
-      {pool.name, to_text(pool.peak), pool.allocator ? to_text(pool.allocator->reserved_peak) : "",
-       is_bounded ? to_text(pool.capacity) : "unbounded", used_text(pool.peak, pool.capacity)}};
+  Block block = {{pool.name, to_text(pool.peak), reserved_text(pool.allocator),
+                  is_bounded ? to_text(pool.capacity) : "unbounded",
+                  used_text(pool.peak, pool.capacity)}};
   // A single owner left over is shown too: "1 others" would be as long as its name.
   const std::size_t count = pool.owners.size();
   const std::size_t shown = count <= owners_shown + 1 ? count : owners_shown;

@@ -117,6 +117,7 @@ TEST_CASE("bytes that fit while segments do not are fragmentation", "[report]") 
   const std::string text = to_text(report);
   CHECK_THAT(text, Containing("Does not fit."));
   CHECK_THAT(text, Containing("expandable_segments:True"));
+  CHECK_THAT(text, Containing("  > 80 MiB  "));  // 40 partly in use and 40, then flushed
   SECTION("which expandable segments avoid") {
     run.facts.allocator.expandable_segments = true;
     const Report growing = run.report();
