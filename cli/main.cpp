@@ -127,7 +127,8 @@ int simulate_command(const SimulateFlags& flags) {
   }
   if (!flags.trace.empty()) {
     write_atomically(flags.trace, [&](std::ostream& out) {
-      write_trace(out, p.plan, p.timeline, p.demands, scenario.machine.resources());
+      write_trace(out, p.plan, p.timeline, p.demands, scenario.machine.resources(),
+                  scenario.allocator);
     });
   }
   p.report.facts.next = next_commands(flags, scenario);

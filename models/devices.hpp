@@ -26,6 +26,7 @@ struct Gpu {
   std::string name;
   Bytes memory;            ///< what cudaMemGetInfo calls total, less nothing
   Bytes context;           ///< CUDA context and library handles, outside the framework's allocator
+  Bytes blas_workspace;    ///< that a cuBLAS handle takes from the framework's allocator
   FlopsPerSecond peak_16;  ///< dense matrix peak, bf16/fp16
   FlopsPerSecond peak_32;  ///< dense matrix peak, fp32 inputs (TF32 where the GPU has it)
   FlopsPerSecond peak_8;   ///< dense matrix peak, fp8; zero when the GPU has none

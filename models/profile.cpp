@@ -70,6 +70,7 @@ Gpu read_gpu(CitedMap& in) {
   gpu.name = in.plain().text("name");
   gpu.memory = in.quantity<Bytes>("memory");
   gpu.context = in.quantity<Bytes>("context", Bound::non_negative);
+  gpu.blas_workspace = in.quantity_or("blas_workspace", Bytes(0));
   gpu.peak_16 = in.quantity<FlopsPerSecond>("peak_16");
   gpu.peak_32 = in.quantity<FlopsPerSecond>("peak_32");
   gpu.peak_8 = in.quantity_or("peak_8", FlopsPerSecond(0));

@@ -358,8 +358,8 @@ TEST_CASE("every key of a scenario is documented", "[docs]") {
   const TemporaryFolder folder;
   const std::string docs = text_of(source + "/docs/scenario.md");
   const std::string file = folder.write("s.yaml", scenario(good_workload));
-  for (const char* prefix :
-       {"", "workload.", "workload.network.", "workload.kernels.", "policy.", "policy.zero."}) {
+  for (const char* prefix : {"", "workload.", "workload.network.", "workload.kernels.", "policy.",
+                             "policy.zero.", "memory."}) {
     for (const std::string& key : keys_at(file, prefix)) check_mentions(docs, key);
   }
   std::istringstream policies(tidegate_with({"policies"}).out);

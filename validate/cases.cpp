@@ -43,6 +43,7 @@ constexpr std::array quantities = {
     Quantity{"first_backward", "s", 0.10, 0, true},
     Quantity{"first_update", "s", 0.10, 0, true},
     Quantity{"gpu_peak", "B", 0.10, 0.10},
+    Quantity{"gpu_reserved", "B", 0, 0},
     Quantity{"host_peak", "B", 0.10, 0.10},
     Quantity{"speedup", "1", 0.10, 0},
 };

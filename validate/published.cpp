@@ -39,7 +39,7 @@ bool is_first(const PublishedRow& r) { return r.quantity.starts_with("first_"); 
 bool is_iteration(const PublishedRow& r) {
   return r.quantity == "iteration" || r.quantity == "first_iteration";
 }
-bool is_memory(const PublishedRow& r) { return r.unit == "B"; }
+bool is_memory(const PublishedRow& r) { return r.quantity.ends_with("_peak"); }
 bool is_phase(const PublishedRow& r) { return r.unit == "s" && !is_iteration(r) && r.measured > 1; }
 
 void summarize_runs(Published& result) {
@@ -55,6 +55,7 @@ void summarize_runs(Published& result) {
     add("phases of the first, above 1 s",
         [](const PublishedRow& r) { return is_phase(r) && is_first(r); });
     add("memory peaks", is_memory);
+    add("reserved GPU memory", [](const PublishedRow& r) { return r.quantity == "gpu_reserved"; });
     add("speed-ups", [](const PublishedRow& r) { return r.quantity == "speedup"; });
   }
 }

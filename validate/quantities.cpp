@@ -13,6 +13,11 @@ const Report::Pool& pool_of(const Report& report, std::string_view name) {
   return *at;
 }
 
+double reserved_of(const Report::Pool& gpu) {
+  ensure(gpu.allocator.has_value(), "a GPU's pool has an allocator");
+  return gpu.allocator->steady_reserved_peak.value();
+}
+
 double phase(const PhaseTimes& phases, Phase p) {
   return phases[static_cast<std::size_t>(p)].value();
 }
@@ -40,6 +45,7 @@ std::map<std::string, double> predicted_quantities(const Report& report) {
           {"first_backward", phase(first.phases, Phase::backward)},
           {"first_update", phase(first.phases, Phase::update)},
           {"gpu_peak", pool_of(report, "gpu0").steady_peak.value()},
+          {"gpu_reserved", reserved_of(pool_of(report, "gpu0"))},
           {"host_peak", pool_of(report, "host").steady_peak.value()},
           {"activation_peak", activation_peak(pool_of(report, "gpu0"))}};
 }

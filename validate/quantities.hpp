@@ -11,6 +11,7 @@ namespace tidegate {
 ///
 ///   iteration, forward, backward, update    of the steady iterations; with first_: of the first
 ///   gpu_peak, host_peak                     steady peaks of GPU 0 and of the host
+///   gpu_reserved                            what the framework's allocator holds of GPU 0
 ///   activation_peak                         highest GPU memory of the run less parameters and
 ///                                           optimizer states: SSDTrain's measure, in which
 ///                                           gradients and temporaries count

@@ -119,6 +119,11 @@ void Step::add_rank(std::uint16_t r) {
   const Gpu& gpu = setting_.machine.gpu(r);
   gpu_pools_.push_back(
       plan_.pool("gpu" + std::to_string(r), gpu_place(r), gpu.memory - gpu.context));
+  // PyTorch keeps a workspace for each cuBLAS handle and stream, and a handle for each thread: that
+  // of forward and autograd's (aten/src/ATen/cuda/CublasHandlePool.cpp).
+  for (int handle = 0; handle < 2; ++handle) {
+    reserve(gpu_pools_.back(), "cuBLAS workspaces", gpu.blas_workspace);
+  }
 }
 
 void Step::add_pools() {

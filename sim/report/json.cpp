@@ -61,6 +61,48 @@ Json iterations_json(const Report& report) {
   return list;
 }
 
+Json out_of_memory_json(const std::optional<Report::OutOfMemory>& failure) {
+  if (!failure) return nullptr;
+  return {{"task", failure->task},
+          {"at_s", number(failure->at)},
+          {"asked_bytes", whole(failure->asked)},
+          {"allocated_bytes", whole(failure->allocated)},
+          {"reserved_bytes", whole(failure->reserved)},
+          {"unused_bytes", whole(failure->reserved - failure->allocated)},
+          {"reason", failure->is_fragmentation ? "fragmentation" : "capacity"},
+          {"fits_with_expandable_segments", failure->fits_expandable}};
+}
+
+Json allocator_json(const std::optional<Report::Allocator>& a) {
+  if (!a) return nullptr;
+  return {{"allocated_peak_bytes", whole(a->allocated_peak)},
+          {"reserved_peak_bytes", whole(a->reserved_peak)},
+          {"first_allocated_peak_bytes", whole(a->first_allocated_peak)},
+          {"first_reserved_peak_bytes", whole(a->first_reserved_peak)},
+          {"steady_allocated_peak_bytes", whole(a->steady_allocated_peak)},
+          {"steady_reserved_peak_bytes", whole(a->steady_reserved_peak)},
+          {"fragmentation_bytes", whole(a->fragmentation)},
+          {"grows", a->grows},
+          {"device_allocations", a->device_allocations},
+          {"retries", a->retries},
+          {"out_of_memory", out_of_memory_json(a->out_of_memory)}};
+}
+
+Json memory_timeline_json(const Report& report) {
+  Json list = Json::array();
+  for (const MemorySeries& s : report.memory_timeline) {
+    Json at = Json::array(), owners = Json::array();
+    for (const Instant t : s.at) at.push_back(number(to_seconds(t)));
+    for (const auto& [name, bytes] : s.owners) owners.push_back({{"name", name}, {"bytes", bytes}});
+    list.push_back({{"pool", s.pool},
+                    {"at_s", at},
+                    {"held_bytes", s.held},
+                    {"reserved_bytes", s.reserved},
+                    {"owners", owners}});
+  }
+  return list;
+}
+
 Json pools_json(const Report& report) {
   Json list = Json::array();
   for (const Report::Pool& p : report.pools) {
@@ -70,7 +112,8 @@ Json pools_json(const Report& report) {
                     {"steady_peak_bytes", whole(p.steady_peak)},
                     {"peak_at_s", number(p.peak_at)},
                     {"peak_task", p.peak_task},
-                    {"owners", owners_json(p.owners)}});
+                    {"owners", owners_json(p.owners)},
+                    {"allocator", allocator_json(p.allocator)}});
   }
   return list;
 }
@@ -174,6 +217,7 @@ std::string to_json(const Report& report) {
   json["links"] = links_json(report);
   json["assumptions"] = report.facts.assumptions;
   json["notes"] = report.facts.notes;
+  json["memory_timeline"] = memory_timeline_json(report);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "models/base/error.hpp"
+#include "sim/report/allocation.hpp"
 #include "sim/report/critical_path.hpp"
 #include "sim/report/memory.hpp"
 #include "sim/report/usage.hpp"
@@ -51,6 +52,42 @@ void report_rates(Report& report) {
   report.hardware_rate_per_gpu = facts.hardware_flops / report.iteration_time / gpus;
 }
 
+Report::Allocator allocator_of(const Plan& plan, const AllocatorHistory& history) {
+  Report::Allocator allocator{.allocated_peak = bytes_of(history.run.allocated),
+                              .reserved_peak = bytes_of(history.run.reserved),
+                              .first_allocated_peak = bytes_of(history.first.allocated),
+                              .first_reserved_peak = bytes_of(history.first.reserved),
+                              .steady_allocated_peak = bytes_of(history.steady.allocated),
+                              .steady_reserved_peak = bytes_of(history.steady.reserved),
+                              .fragmentation = bytes_of(history.unused_at_peak),
+                              .grows = history.grows,
+                              .device_allocations = history.device_allocations,
+                              .retries = history.retries,
+                              .out_of_memory = {}};
+  if (const auto& failure = history.out_of_memory) {
+    allocator.out_of_memory = Report::OutOfMemory{.task = plan.label(failure->task),
+                                                  .at = to_seconds(failure->at),
+                                                  .asked = bytes_of(failure->asked),
+                                                  .allocated = bytes_of(failure->allocated),
+                                                  .reserved = bytes_of(failure->reserved),
+                                                  .is_fragmentation = failure->is_fragmentation,
+                                                  .fits_expandable = failure->fits_expandable};
+  }
+  return allocator;
+}
+
+void report_allocators(Report& report, const Plan& plan, const Timeline& timeline,
+                       const Steady& steady) {
+  const auto histories =
+      allocator_histories(plan, timeline, report.iterations, report.facts.allocator);
+  for (std::size_t p = 0; p < histories.size(); ++p) {
+    if (!histories[p]) continue;
+    report.pools[p].allocator = allocator_of(plan, *histories[p]);
+    report.fits &= !histories[p]->out_of_memory;
+  }
+  report.memory_timeline = memory_series(plan, timeline, steady, histories);
+}
+
 void report_memory(Report& report, const Plan& plan, const Timeline& timeline,
                    const Steady& steady) {
   const std::vector<PoolHistory> histories = memory_of(plan, timeline, steady);
@@ -63,7 +100,8 @@ void report_memory(Report& report, const Plan& plan, const Timeline& timeline,
                             .steady_peak = bytes_of(steady_peak),
                             .peak_at = to_seconds(peak.at),
                             .peak_task = peak.task ? plan.label(*peak.task) : "",
-                            .owners = owners_of(plan, peak)});
+                            .owners = owners_of(plan, peak),
+                            .allocator = {}});
     if (!over) continue;
     report.overflows.push_back({.pool = pool.name,
                                 .task = plan.label(*over->task),
@@ -185,6 +223,7 @@ Report summarize(const Plan& plan, const Timeline& timeline, std::span<const Dem
   report_times(report, timeline, steady);
   report_rates(report);
   report_memory(report, plan, timeline, steady);
+  report_allocators(report, plan, timeline, steady);
   report_resources(report, resources, use_of(plan, timeline, demands, resources.size(), steady),
                    steady);
   report_critical_path(report, plan, critical_path(plan, timeline, demands, steady), steady);

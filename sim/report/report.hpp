@@ -9,7 +9,9 @@
 
 #include "models/base/units.hpp"
 #include "models/demand.hpp"
+#include "sim/memory/caching_allocator.hpp"
 #include "sim/plan/plan.hpp"
+#include "sim/report/memory_series.hpp"
 #include "sim/report/period.hpp"
 #include "sim/timeline/timeline.hpp"
 
@@ -55,6 +57,7 @@ struct RunFacts {
   std::vector<std::string> notes;
   std::vector<std::string> next;  ///< commands worth trying now, printed at the end of the text
   std::vector<Storage> storage;   ///< by path, in the order of FileIo::path
+  AllocatorOptions allocator;     ///< of the GPUs' framework
 };
 
 struct Report {
@@ -73,13 +76,34 @@ struct Report {
     Bytes needed;               ///< peak of the run: the capacity that this timeline asks for
     std::vector<Owner> owners;  ///< of the bytes held, largest first
   };
+  /// The quantities of PyTorch's error message.
+  struct OutOfMemory {
+    std::string task;  ///< label of the task whose allocation failed
+    Seconds at;
+    Bytes asked, allocated, reserved;
+    bool is_fragmentation = false;  ///< allocated and asked bytes together are within the capacity
+    bool fits_expandable = false;   ///< the run fits with expandable segments
+  };
+  /// A GPU's pool as PyTorch's caching allocator holds it (allocation.hpp), until it ran out of
+  /// memory, if it did.
+  struct Allocator {
+    Bytes allocated_peak, reserved_peak;
+    Bytes first_allocated_peak, first_reserved_peak;    ///< of the first iteration
+    Bytes steady_allocated_peak, steady_reserved_peak;  ///< of the steady period
+    Bytes fragmentation;  ///< reserved less allocated when reserved was first highest
+    bool grows = false;   ///< reserved rises in the steady period above all before
+    std::int64_t device_allocations = 0;  ///< cudaMalloc calls, or mappings of pages
+    std::int64_t retries = 0;             ///< cudaMalloc calls after a flush of the cache
+    std::optional<OutOfMemory> out_of_memory;
+  };
   struct Pool {
     std::string name;
     Bytes peak, capacity;
     Bytes steady_peak;  ///< highest during the steady period
     Seconds peak_at;
     std::string peak_task;
-    std::vector<Owner> owners;  ///< of the bytes at the peak, largest first
+    std::vector<Owner> owners;           ///< of the bytes at the peak, largest first
+    std::optional<Allocator> allocator;  ///< GPUs only
   };
   struct Resource {
     std::string name;
@@ -132,6 +156,7 @@ struct Report {
   };
 
   RunFacts facts;
+  /// No pool overflows and no GPU's allocator runs out of memory.
   bool fits = true;
   std::vector<Overflow> overflows;
 
@@ -147,10 +172,11 @@ struct Report {
   FlopsPerSecond hardware_rate_per_gpu;
 
   std::vector<Pool> pools;
-  std::vector<Resource> resources;   ///< in the order given
-  Seconds latency;                   ///< critical path: latencies and pure delays
-  Seconds wait;                      ///< critical path: no task ran for it
-  std::vector<Step> critical_tasks;  ///< largest first
+  std::vector<MemorySeries> memory_timeline;  ///< of GPUs and host, over the steady period
+  std::vector<Resource> resources;            ///< in the order given
+  Seconds latency;                            ///< critical path: latencies and pure delays
+  Seconds wait;                               ///< critical path: no task ran for it
+  std::vector<Step> critical_tasks;           ///< largest first
   Bound bound;
   std::vector<Elasticity> elasticities;  ///< most exposed first; empty when nobody asked (sim/run)
   std::vector<Path> paths;

@@ -76,9 +76,16 @@ std::string used_text(Bytes part, Bytes capacity) {
   return is_bounded ? percent_text(part / capacity) : "";
 }
 
+// A run that ran out of memory asked for more than it ever got.
+std::string reserved_text(const std::optional<Report::Allocator>& allocator) {
+  if (!allocator) return "";
+  return (allocator->out_of_memory ? "> " : "") + to_text(allocator->reserved_peak);
+}
+
 Block pool_block(const Report::Pool& pool) {
   const bool is_bounded = std::isfinite(pool.capacity.value());
-  Block block = {{pool.name, to_text(pool.peak), is_bounded ? to_text(pool.capacity) : "unbounded",
+  Block block = {{pool.name, to_text(pool.peak), reserved_text(pool.allocator),
+                  is_bounded ? to_text(pool.capacity) : "unbounded",
                   used_text(pool.peak, pool.capacity)}};
   // A single owner left over is shown too: "1 others" would be as long as its name.
   const std::size_t count = pool.owners.size();
@@ -87,24 +94,45 @@ Block pool_block(const Report::Pool& pool) {
   for (std::size_t o = 0; o < shown; ++o) {
     const Bytes bytes(static_cast<double>(pool.owners[o].bytes));
     block.push_back(
-        {"  " + pool.owners[o].name, to_text(bytes), "", used_text(bytes, pool.capacity)});
+        {"  " + pool.owners[o].name, to_text(bytes), "", "", used_text(bytes, pool.capacity)});
     rest -= bytes;
   }
   if (count > shown) {
-    block.push_back({fmt::format("  {} others", count - shown), to_text(rest), "",
+    block.push_back({fmt::format("  {} others", count - shown), to_text(rest), "", "",
                      used_text(rest, pool.capacity)});
   }
   return block;
 }
 
-std::string memory_text(const Report& report) {
-  Table table{.header = {"Memory", "peak", "capacity", "used"}};
+// What the allocators did that costs time or says that the run is not over its growth.
+std::string allocators_text(const Report& report, std::size_t width) {
+  std::int64_t retries = 0;
+  std::vector<std::string> growing;
+  for (const Report::Pool& pool : report.pools) {
+    if (!pool.allocator) continue;
+    retries = std::max(retries, pool.allocator->retries);
+    if (pool.allocator->grows) growing.push_back(pool.name);
+  }
+  std::vector<std::string> notes;
+  if (retries > 0) {
+    notes.push_back(fmt::format("The allocator flushed its cache {} time{}, each a pause.", retries,
+                                retries == 1 ? "" : "s"));
+  }
+  if (!growing.empty()) {
+    notes.push_back("Reserved still grows on " + join(growing, ", ") + ": run more iterations.");
+  }
+  const std::string note = join(notes, " ");
+  return note.empty() ? "" : wrap(note, width) + "\n";
+}
+
+std::string memory_text(const Report& report, std::size_t width) {
+  Table table{.header = {"Memory", "peak", "reserved", "capacity", "used"}};
   std::vector<Block> blocks;
   for (const Report::Pool& pool : report.pools) {
     if (pool.peak > Bytes(0)) blocks.push_back(pool_block(pool));
   }
   add_blocks(table, blocks);
-  return table_text(table);
+  return table_text(table) + allocators_text(report, width);
 }
 
 std::string resources_text(const Report& report) {
@@ -240,7 +268,7 @@ std::string to_text(const Report& report, std::size_t width) {
   width = std::max<std::size_t>(width, 20);
   const RunFacts& facts = report.facts;
   return join({title_text(facts, width), verdict_text(report, width), phases_text(report, width),
-               memory_text(report), resources_text(report), elasticities_text(report),
+               memory_text(report, width), resources_text(report), elasticities_text(report),
                critical_text(report), storage_text(report, width), links_text(report),
                workload_text(facts, width), list_text("Notes", facts.notes, width),
                assumptions_text(report, width), next_text(facts)},

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/error.hpp"
+#include "sim/report/allocation.hpp"
 #include "sim/report/memory.hpp"
 #include "sim/report/moments.hpp"
 #include "sim/report/usage.hpp"
@@ -158,6 +159,7 @@ class Counters {
     v.at = at;
     v.now += delta;
   }
+  void finish(std::size_t counter) { flush(counter); }
   void finish() {
     for (std::size_t c = 0; c < values_.size(); ++c) flush(c);
   }
@@ -200,6 +202,25 @@ void write_memory(Events& events, const Plan& plan, const Timeline& timeline, st
   counters.finish();
 }
 
+void write_reserved(Events& events, const Plan& plan, const Timeline& timeline,
+                    const AllocatorOptions& options, std::size_t process) {
+  const auto histories =
+      allocator_histories(plan, timeline, iterations_of(plan, timeline), options);
+  const auto print = [](std::int64_t bytes) { return fmt::format("{}", bytes); };
+  std::vector<std::string> names;
+  for (const Pool& pool : plan.pools) names.push_back(pool.name + " reserved");
+  Counters counters(events, process, "bytes", print, names);
+  for (std::size_t p = 0; p < histories.size(); ++p) {
+    if (!histories[p]) continue;
+    std::int64_t before = 0;
+    for (const AllocatorHistory::Step& step : histories[p]->steps) {
+      counters.add(p, step.at, step.reserved - before);
+      before = step.reserved;
+    }
+    counters.finish(p);
+  }
+}
+
 // Fractions are summed as whole billionths, so that a resource that nobody uses is exactly at zero.
 void write_utilisation(Events& events, const Plan& plan, const Timeline& timeline,
                        std::span<const Demand> demands, std::span<const Resource> resources,
@@ -224,7 +245,8 @@ void write_utilisation(Events& events, const Plan& plan, const Timeline& timelin
 }  // namespace
 
 void write_trace(std::ostream& out, const Plan& plan, const Timeline& timeline,
-                 std::span<const Demand> demands, std::span<const Resource> resources) {
+                 std::span<const Demand> demands, std::span<const Resource> resources,
+                 const AllocatorOptions& allocator) {
   ensure(timeline.start.size() == plan.size() && timeline.end.size() == plan.size(),
          "a timeline has a start and an end for every task of its plan");
   ensure(timeline.choices.size() == plan.choices.size(),
@@ -236,6 +258,7 @@ void write_trace(std::ostream& out, const Plan& plan, const Timeline& timeline,
   write_slices(events, plan, timeline, tracks);
   const std::size_t memory = process_of_rank(ranks_of(plan));
   write_memory(events, plan, timeline, memory);
+  write_reserved(events, plan, timeline, allocator, memory);
   write_utilisation(events, plan, timeline, demands, resources, memory + 1);
   events.finish();
 }

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "models/demand.hpp"
+#include "sim/memory/caching_allocator.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/timeline/timeline.hpp"
 
@@ -14,7 +15,8 @@ namespace tidegate {
 ///   process per rank     a track per lane of the rank; a lane on which tasks overlap has as many
 ///                        tracks as tasks run at once
 ///   slice per task       name, phase, iteration, and the bytes it carries; none for skipped tasks
-///   process "memory"     a counter per pool: bytes held
+///   process "memory"     a counter per pool: bytes held; for GPUs another of what PyTorch's
+///                        allocator reserves (allocation.hpp)
 ///   process "resources"  a counter per resource: sum of the fractions that its running tasks take
 ///                        when alone, at most 1. It says who wants the resource; what each gets
 ///                        while they share, and latencies, are not in it.
@@ -22,6 +24,7 @@ namespace tidegate {
 /// Times are microseconds with nanosecond digits; picoseconds are cut off, so slices of a track
 /// that touch never overlap. Events are streamed: memory is tens of bytes per task.
 void write_trace(std::ostream& out, const Plan& plan, const Timeline& timeline,
-                 std::span<const Demand> demands, std::span<const Resource> resources);
+                 std::span<const Demand> demands, std::span<const Resource> resources,
+                 const AllocatorOptions& allocator = {});
 
 }  // namespace tidegate

@@ -43,6 +43,11 @@ bool is_alike(const Report::Overflow& a, const Report::Overflow& b) {
          a.owners == b.owners;
 }
 
+bool has_overflow(const Report& report, const std::string& pool) {
+  return std::ranges::find(report.overflows, pool, &Report::Overflow::pool) !=
+         report.overflows.end();
+}
+
 std::string overflows_text(const std::vector<Report::Overflow>& overflows, std::size_t width) {
   std::string text;
   std::vector<bool> is_told(overflows.size(), false);
@@ -59,6 +64,40 @@ std::string overflows_text(const std::vector<Report::Overflow>& overflows, std::
     text += overflow_text(names, overflows[i], width);
   }
   return text.empty() ? "" : "Does not fit.\n" + text + "\n";
+}
+
+std::string shortage_text(const std::string& pools, const Report::Pool& pool, std::size_t width) {
+  const Report::OutOfMemory& o = *pool.allocator->out_of_memory;
+  const std::string what = fmt::format(
+      "{}: '{}' asks for {} at {}, when {} are allocated and {} reserved of {}. The bytes fit, the "
+      "allocator's segments do not, even after it flushed its cache: fragmentation.",
+      pools, o.task, to_text(o.asked), to_text(o.at), to_text(o.allocated), to_text(o.reserved),
+      to_text(pool.capacity));
+  const std::string cure = o.fits_expandable
+                               ? "Fits with PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "
+                                 "(memory.expandable_segments here)."
+                               : "Expandable segments would not be enough.";
+  return wrap(what, width) + "\n  " + wrap(cure, width - 2, 2) + "\n";
+}
+
+bool is_fragmented(const Report::Pool& pool) {
+  return pool.allocator && pool.allocator->out_of_memory &&
+         pool.allocator->out_of_memory->is_fragmentation;
+}
+
+// Pools whose bytes are too many are told with their owners, as overflows.
+std::string shortages_text(const Report& report, std::size_t width) {
+  std::vector<const Report::Pool*> fragmented;
+  for (const Report::Pool& pool : report.pools) {
+    if (is_fragmented(pool) && !has_overflow(report, pool.name)) fragmented.push_back(&pool);
+  }
+  if (fragmented.empty()) return "";
+  const Report::Pool& first = *fragmented.front();
+  const std::string names = fragmented.size() == 1
+                                ? first.name
+                                : fmt::format("{} (first of {})", first.name, fragmented.size());
+  return (report.overflows.empty() ? "Does not fit.\n" : "") + shortage_text(names, first, width) +
+         "\n";
 }
 
 std::string speed_text(const Report& report) {
@@ -106,7 +145,7 @@ std::string bound_text(const Report& report) {
 }  // namespace
 
 std::string verdict_text(const Report& report, std::size_t width) {
-  std::string text = overflows_text(report.overflows, width);
+  std::string text = overflows_text(report.overflows, width) + shortages_text(report, width);
   for (const std::string& line : {speed_text(report), binding_text(report), bound_text(report)}) {
     if (!line.empty()) text += wrap(line, width) + "\n";
   }

@@ -55,7 +55,8 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layou
                  .assumptions = assumptions_of(scenario.machine),
                  .notes = {},
                  .next = {},
-                 .storage = {}};
+                 .storage = {},
+                 .allocator = scenario.allocator};
   for (const StoragePath& path : scenario.machine.paths()) {
     facts.storage.push_back({.name = path.name,
                              .rated = Bytes(path.endurance_bytes),

@@ -66,6 +66,24 @@ std::uint16_t read_ranks(yaml::Map& map, const Machine& machine) {
   return static_cast<std::uint16_t>(ranks);
 }
 
+AllocatorOptions read_memory(const yaml::Node& node) {
+  yaml::Map map = node.map();
+  AllocatorOptions options;
+  options.expandable_segments = map.flag_or("expandable_segments", false);
+  const auto most = map.find("max_split_size");
+  if (!most) return options;
+  // PyTorch refuses less, and with expandable segments a block of any size is split.
+  const Bytes size = most->quantity<Bytes>();
+  if (size <= Bytes(20.0 * 1024 * 1024)) {
+    most->problem(fmt::format("is {}; write more than 20 MiB, or leave it out", to_text(size)));
+  } else if (options.expandable_segments) {
+    most->problem("applies without expandable_segments; leave one of them out");
+  } else {
+    options.max_split_size = static_cast<std::int64_t>(std::min(size.value(), 0x1p62));
+  }
+  return options;
+}
+
 // Whether the ranks can be divided as the workload asks.
 void check_layout(yaml::Map& map, const Workload& w, std::int64_t ranks, std::int64_t nodes,
                   std::int64_t zero_stage) {
@@ -121,7 +139,8 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
                     .machine = std::move(machine),
                     .policy = {},
                     .ranks = 1,
-                    .iterations = 6};
+                    .iterations = 6,
+                    .allocator = {}};
   {
     yaml::Map map = document.root().map();
     scenario.name = map.text_or("name", scenario.name);
@@ -138,6 +157,7 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
       scenario.iterations =
           static_cast<std::int32_t>(std::min<std::int64_t>(iterations, most_iterations));
     }
+    if (const auto memory = map.find("memory")) scenario.allocator = read_memory(*memory);
     const std::int32_t least = scenario.policy.activations->least_iterations();
     if (scenario.iterations < least) {
       map.find("iterations")

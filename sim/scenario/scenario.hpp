@@ -7,6 +7,7 @@
 
 #include "models/machine.hpp"
 #include "sim/graph/workload.hpp"
+#include "sim/memory/caching_allocator.hpp"
 #include "sim/policy/policy.hpp"
 
 namespace tidegate {
@@ -17,8 +18,8 @@ inline constexpr std::int32_t most_iterations = 1000;
 /// A question: this workload, on this machine, under this policy.
 ///
 /// The file has the sections name, workload (sim/graph/workload.hpp), hardware (a profile's name or
-/// path), policy (sim/policy/policy.hpp), and optionally ranks (GPUs used per node; all
-/// by default) and iterations.
+/// path), policy (sim/policy/policy.hpp), and optionally ranks (GPUs used per node; all by default),
+/// iterations and memory (options of the framework's GPU allocator).
 struct Scenario {
   std::string name;
   Workload workload;
@@ -27,6 +28,7 @@ struct Scenario {
   Policy policy;
   std::uint16_t ranks = 1;
   std::int32_t iterations = 6;
+  AllocatorOptions allocator;
 };
 
 /// A dotted key and the YAML text that replaces its value: policy.optimizer.buffer_count=32. Keys

@@ -52,8 +52,8 @@ TEST_CASE("the text begins with the verdict, the speed and what holds it back", 
 TEST_CASE("pools that differ in their name only are told once", "[text]") {
   const std::string text = to_text(full_run(20).report());
   CHECK(has(text,
-            "gpu0 (2 alike)  10.24 GiB  18.63 GiB  55 %\n"
-            "  weights       5.588 GiB             30 %\n"));
+            "gpu0 (2 alike)  10.24 GiB  10.25 GiB  18.63 GiB  55 %\n"
+            "  weights       5.588 GiB                        30 %\n"));
 }
 
 TEST_CASE("a run that does not fit says where, when, who and what would help", "[text]") {

@@ -62,6 +62,18 @@ TEST_CASE("tasks that overlap on a lane get tracks of their own", "[trace]") {
   CHECK(slices[1]["name"] == "read 1");
 }
 
+TEST_CASE("a GPU's pool has a counter of what its allocator reserves", "[trace]") {
+  std::vector<json> reserved;
+  for (const json& event : events_of(trace_of(two_ranks(20)), "C")) {
+    if (event["name"] == "gpu0 reserved") reserved.push_back(event);
+  }
+  REQUIRE(reserved.size() == 2);
+  CHECK(reserved[0]["ts"] == 0);
+  CHECK(reserved[0]["args"]["bytes"] == 4293 * 2097152LL);  // 1431 and 2862 times 2 MiB
+  CHECK(reserved[1]["ts"] == 2e6);
+  CHECK(reserved[1]["args"]["bytes"] == 5247 * 2097152LL);  // and 954
+}
+
 TEST_CASE("slices of a track do not overlap", "[trace]") {
   const Run run = GENERATE(two_ranks(20), wide_lane());
   std::map<json, double> free_at;
