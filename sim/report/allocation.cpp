@@ -26,11 +26,16 @@ std::vector<std::vector<Request>> requests_of(const Plan& plan, const Timeline& 
   return requests;
 }
 
+constexpr std::uint32_t default_stream = 0;
+
 std::uint32_t stream_of(const Plan& plan, TaskId task) {
   const auto* collective = std::get_if<Collective>(&plan.work(task));
+  const bool is_copy = std::holds_alternative<Copy>(plan.work(task));
+  const bool is_engine = is_copy && plan.lanes[index(plan.task(task).lane)].width == 1;
+  if (collective == nullptr && !is_engine) return default_stream;
   const bool is_gather = collective && collective->kind == CollectiveKind::all_gather;
   const auto lane = static_cast<std::uint32_t>(index(plan.task(task).lane));
-  return 2 * lane + (is_gather ? 1 : 0);
+  return 2 * lane + (is_gather ? 2 : 1);
 }
 
 std::int64_t whole_bytes(Bytes capacity) {

@@ -12,8 +12,9 @@
 /// The plan's allocations and frees of each GPU pool, played through PyTorch's caching allocator
 /// (sim/memory/caching_allocator.hpp) in the order of moments.hpp.
 ///
-/// A buffer comes from the stream that is current when it is allocated: here the lane of the task
-/// that allocates it. On a lane of collectives, gathers and reductions are two streams, as in
+/// A buffer comes from the stream that is current when it is allocated. Threads that nobody gives a
+/// stream have the default one, kernels and the pools of I/O workers alike. Queues of copies have
+/// streams of their own, and so have collectives: one for gathers and one for reductions, as in
 /// DeepSpeed's ZeRO-3 with overlap_comm (the all-gather stream of partitioned_param_coordinator.py,
 /// the reduce-and-partition stream of stage3.py). Blocks that other streams used come back when
 /// those are done (record_stream): the end of the freeing task.
