@@ -76,19 +76,22 @@ struct Host {
 
 /// GPU-to-GPU links of a node and the network between nodes.
 ///
-/// Ring bus bandwidth for n ranks (NCCL's definition): B = per_gpu, or min(per_gpu, per_node) when
-/// the ranks span nodes; one latency, and network_latency when they do.
+/// Ring bus bandwidth for n ranks (NCCL's definition): B = per_gpu · efficiency(bytes), no more
+/// than per_node when the ranks span nodes; one latency, and network_latency when they do.
 ///
 ///   all-gather, reduce-scatter   bytes · (n-1)/n / B
 ///   all-reduce                   twice that
 ///   broadcast                    bytes / B
 ///   all-to-all                   bytes · max((n-1)/n / per_gpu, g · (n-g)/n / per_node) for g GPUs
 ///                                a node; `bytes` is what one rank holds
+///
+/// efficiency is read at the full buffer's bytes, as nccl-tests count them.
 struct Fabric {
-  BytesPerSecond per_gpu;  ///< bus bandwidth that one large collective reaches, each GPU
-  BytesPerSecond links;    ///< what the links of a GPU carry in one direction; collectives that run
-                           ///< at the same time share it. At least per_gpu
-  Seconds latency;         ///< of one collective
+  BytesPerSecond per_gpu;       ///< bus bandwidth that one large collective reaches, each GPU
+  Curve efficiency = Curve(1);  ///< part of per_gpu that a collective of these bytes reaches
+  BytesPerSecond links;  ///< what the links of a GPU carry in one direction; collectives that run
+                         ///< at the same time share it. At least per_gpu
+  Seconds latency;       ///< of one collective
   std::int32_t nodes = 1;
   BytesPerSecond per_node;  ///< network, each node, one direction; unused for one node
   Seconds network_latency;

@@ -210,7 +210,8 @@ Demand Machine::price(const Collective& collective) const {
   const bool leaves = collective.ranks > collective.gpus;
   ensure(!leaves || nodes() > 1, "the ranks of a collective exist");
   const BytesPerSecond network = network_bus(collective, fabric_.per_node);
-  BytesPerSecond bus = count > 1 ? fabric_.per_gpu : network;
+  BytesPerSecond bus =
+      count > 1 ? fabric_.per_gpu * fabric_.efficiency.at(collective.bytes.value()) : network;
   if (leaves) bus = std::min(bus, network);
   Transfer transfer(collective.bytes * passes(collective), bus);
   for (std::size_t i = first; i < first + count; ++i) {
