@@ -155,6 +155,7 @@ KernelOptions read_kernels(const yaml::Node& node) {
   k.fused_norm = map.flag_or("fused_norm", k.fused_norm);
   k.fused_activation = map.flag_or("fused_activation", k.fused_activation);
   k.fused_cross_entropy = map.flag_or("fused_cross_entropy", k.fused_cross_entropy);
+  k.fused_residual = map.flag_or("fused_residual", k.fused_residual);
   k.attention_dropout = map.fraction_or("attention_dropout", k.attention_dropout);
   k.hidden_dropout = map.fraction_or("hidden_dropout", k.hidden_dropout);
   k.fp32_norm = map.flag_or("fp32_norm", k.fp32_norm);

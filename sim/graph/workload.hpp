@@ -66,6 +66,7 @@ struct KernelOptions {
   /// projection, again.
   bool fused_activation = false;
   bool fused_cross_entropy = false;
+  bool fused_residual = false;  ///< hidden dropout and residual sum are one kernel
   double attention_dropout = 0, hidden_dropout = 0;
   bool fp32_norm = false;  ///< norms keep fp32 inputs
 };
