@@ -78,9 +78,10 @@ struct Host {
 
 /// GPU-to-GPU links of a node and the network between nodes.
 ///
-/// Ring bus bandwidth for n ranks, g of them on each node (NCCL's definition): B = per_gpu when all
-/// are on one node; N = min(per_node, g · per_nic) when no node has two; else min(per_gpu, N). One
-/// latency, and network_latency when they span nodes.
+/// Ring bus bandwidth for n ranks, g of them on each node (NCCL's definition): B = per_gpu ·
+/// efficiency(bytes) when all are on one node; N = min(per_node, g · per_nic) when no node has two;
+/// else the smaller. One latency, and network_latency when they span nodes. efficiency is read at
+/// the full buffer's bytes, as nccl-tests count them.
 ///
 ///   all-gather, reduce-scatter   bytes · (n-1)/n / B
 ///   all-reduce                   twice that
@@ -92,10 +93,11 @@ struct Host {
 /// latency + bytes / per_gpu; of two nodes, network_latency + bytes / per_nic, through the network
 /// of both and the fabric of neither. No ramp over the size beside the latency, which is one.
 struct Fabric {
-  BytesPerSecond per_gpu;  ///< bus bandwidth that one large collective reaches, each GPU
-  BytesPerSecond links;    ///< what the links of a GPU carry in one direction; collectives that run
-                           ///< at the same time share it. At least per_gpu
-  Seconds latency;         ///< of one collective
+  BytesPerSecond per_gpu;       ///< bus bandwidth that one large collective reaches, each GPU
+  Curve efficiency = Curve(1);  ///< part of per_gpu that a collective of these bytes reaches
+  BytesPerSecond links;  ///< what the links of a GPU carry in one direction; collectives that run
+                         ///< at the same time share it. At least per_gpu
+  Seconds latency;       ///< of one collective
   std::int32_t nodes = 1;
   BytesPerSecond per_node;  ///< network, each node, one direction; unused for one node
   BytesPerSecond per_nic;  ///< the adapter that serves one GPU; zero: per_node over the node's GPUs

@@ -247,7 +247,8 @@ Demand Machine::price(const Collective& c) const {
   const BytesPerSecond here = network_here() * per_node / most / out;
   const BytesPerSecond network =
       std::min({fabric_.per_node / out, fabric_.per_nic * per_node / out, here});
-  BytesPerSecond bus = per_node > 1 ? fabric_.per_gpu : network;
+  BytesPerSecond bus =
+      per_node > 1 ? fabric_.per_gpu * fabric_.efficiency.at(c.bytes.value()) : network;
   if (c.leaves_node()) bus = std::min(bus, network);
   Transfer transfer(c.bytes * passes(c), bus);
   std::int32_t before = -1;

@@ -142,6 +142,7 @@ void read_fabric(const yaml::Node& node, Fabric& fabric, std::vector<Provenance>
   CitedMap in(node, provenance);
   in.plain().text_or("name", "");
   fabric.per_gpu = in.quantity<BytesPerSecond>("per_gpu");
+  if (in.has("efficiency")) fabric.efficiency = in.efficiency("efficiency", Dimension::bytes);
   fabric.links = in.quantity_or("links", fabric.per_gpu);
   if (fabric.links < fabric.per_gpu) {
     in.plain().at("links").problem("carry less than one collective reaches (per_gpu)");

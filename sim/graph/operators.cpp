@@ -174,14 +174,18 @@ void add_residual(LayerBuilder& layer, const std::string& name, const Stream& st
   const RankShape& rank = layer.rank();
   const std::int64_t elements = stream.rows * rank.network.hidden;
   const double e = rank.element;
+  const bool drops = rank.kernels.hidden_dropout > 0;
   Operator& op = layer.add(name);
-  if (rank.kernels.hidden_dropout > 0) {
-    // Reads x, writes y and a one-byte mask; backward reads dy and the mask and writes dx.
-    op.forward.push_back(elementwise(2 * e + 1, elements));
+  if (drops) {
+    // Reads x, writes y and a one-byte mask; backward reads dy and the mask and writes dx. Fused,
+    // one kernel also reads the stream and writes the sum in y's place; backward is the same, as
+    // autograd sums the gradients of the stream's two readers by a kernel of its own.
+    if (!rank.kernels.fused_residual) op.forward.push_back(elementwise(2 * e + 1, elements));
     op.backward.push_back(elementwise(2 * e + 1, elements));
     layer.save_as(1, op, "dropout_mask", static_cast<double>(elements));
   }
-  op.forward.push_back(elementwise(3 * e, elements));
+  const double mask = drops && rank.kernels.fused_residual ? 1 : 0;
+  op.forward.push_back(elementwise(3 * e + mask, elements));
   op.backward.push_back(elementwise(3 * e, elements));
   // The gradient enters the row-parallel projection whole.
   if (rank.is_sharded) {

@@ -163,6 +163,7 @@ KernelOptions read_kernels(const yaml::Node& node) {
   if (k.half_cross_entropy && !k.parallel_cross_entropy) {
     map.at("half_cross_entropy").problem("needs parallel_cross_entropy; leave it out");
   }
+  k.fused_residual = map.flag_or("fused_residual", k.fused_residual);
   k.attention_dropout = map.fraction_or("attention_dropout", k.attention_dropout);
   k.hidden_dropout = map.fraction_or("hidden_dropout", k.hidden_dropout);
   k.fp32_norm = map.flag_or("fp32_norm", k.fp32_norm);

@@ -69,6 +69,7 @@ struct KernelOptions {
   /// Megatron-LM's loss: exponentials take the place of the logits, and their gradient that of the
   /// exponentials; in fp32, or in the stream's type (`--fp16-lm-cross-entropy`).
   bool parallel_cross_entropy = false, half_cross_entropy = false;
+  bool fused_residual = false;  ///< hidden dropout and residual sum are one kernel
   double attention_dropout = 0, hidden_dropout = 0;
   bool fp32_norm = false;  ///< norms keep fp32 inputs
 };

@@ -231,6 +231,23 @@ TEST_CASE("collectives of a node cost their ring at the bus bandwidth", "[machin
   CHECK(m.demand(Collective{CollectiveKind::all_reduce, 40_GB, 1, 1, 1}).alone == 0_s);
 }
 
+TEST_CASE("a small collective reaches a part of the bus bandwidth", "[machine]") {
+  Fabric fabric = toy::fabric();
+  fabric.efficiency = Curve({{2e9, 0.25}, {8e9, 0.75}});
+  const Machine m = toy::machine({toy::gpu(), toy::gpu()}, toy::drive(), fabric);
+  const auto seconds = [&m](Bytes bytes) {
+    return m.demand(Collective{CollectiveKind::all_gather, bytes, 2, 0, 2}).alone.value();
+  };
+  // Half of the buffer through each GPU, at 20 GB/s times 0.25, 0.5 (the middle in log size) and
+  // 0.75; beyond the ends these hold.
+  CHECK(seconds(1_GB) == Approx(0.5 / 5));
+  CHECK(seconds(4_GB) == Approx(2.0 / 10));
+  CHECK(seconds(30_GB) == Approx(15.0 / 15));
+  // It leaves the rest of the links to others.
+  const Demand d = m.demand(Collective{CollectiveKind::all_gather, 4_GB, 2, 0, 2});
+  CHECK(share(m, d, "gpu0.fabric") == Approx(0.5));
+}
+
 TEST_CASE("a collective takes a part of the cores of its GPUs", "[machine]") {
   Gpu gpu = toy::gpu();
   gpu.collective_compute_fraction = 0.25;

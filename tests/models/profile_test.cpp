@@ -139,6 +139,17 @@ TEST_CASE("a node takes its components' values and replaces those that it gives"
   CHECK(m.gpu(0).gemm_efficiency.at(1e12) == 0.6);
   CHECK(m.host().ranks_per_numa == 2);
   CHECK(m.fabric().per_gpu == 200_GBps);
+  CHECK(m.fabric().efficiency.at(1e6) == 1);
+}
+
+TEST_CASE("a fabric may say what small collectives reach", "[profile]") {
+  const Folder folder;
+  folder.edit("node.yaml", "fabric:\n",
+              "fabric:\n  efficiency: {points: [[1 MB, 0.2], [1 GB, 0.9]], source: nccl-tests}\n");
+  const Machine m = load_machine(folder.node());
+  CHECK(m.fabric().efficiency.at(1e6) == 0.2);
+  CHECK(m.fabric().efficiency.at(2e9) == 0.9);
+  CHECK(origin(m, "fabric.efficiency").source == "nccl-tests");
 }
 
 TEST_CASE("striped drives add up", "[profile]") {

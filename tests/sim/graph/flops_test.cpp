@@ -81,3 +81,27 @@ TEST_CASE("tensor parallelism exchanges the stream twice forward and twice backw
   CHECK(count(CollectiveKind::all_gather) == std::pair(2, 4));
   CHECK(count(CollectiveKind::reduce_scatter) == std::pair(2, 2));
 }
+
+TEST_CASE("a fused residual sum saves one pass over the dropout's output", "[flops]") {
+  Workload w = gpt(1, 64, 1);
+  w.sequence = 16;
+  const auto bytes = [&w](std::vector<Kernel> Operator::* pass) {
+    double sum = 0;
+    const Layer block = build_graph(w).layers.at(1);
+    for (const Operator& op : block.operators) {
+      if (op.name != "ffn_residual") continue;
+      for (const Kernel& k : op.*pass) sum += std::get<Elementwise>(k).bytes.value();
+    }
+    return sum / (16 * 64);
+  };
+  // Of each 2-byte element: dropout 2 + 2 + 1, sum 2 + 2 + 2; together 2 + 2 + 2 + 1.
+  CHECK(bytes(&Operator::forward) == 11);
+  CHECK(bytes(&Operator::backward) == 11);
+  const Bytes saved = build_graph(w).saved();
+  w.kernels.fused_residual = true;
+  CHECK(bytes(&Operator::forward) == 7);
+  CHECK(bytes(&Operator::backward) == 11);
+  CHECK(build_graph(w).saved() == saved);
+  w.kernels.hidden_dropout = 0;  // no mask, nothing to fuse
+  CHECK(bytes(&Operator::forward) == 6);
+}
