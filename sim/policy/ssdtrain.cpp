@@ -151,7 +151,7 @@ void SsdTrain::prepare(Step& step) {
   for (const Layer& layer : step.graph().layers) {
     layers_.emplace_back(layer, options_.deduplicates);
   }
-  modules_ = ModuleOrder(step.graph(), pieces_of(step.graph(), step.layout().parallel()));
+  modules_ = ModuleOrder(step.graph(), step.pieces());
   find_last_modules(step.graph());
   if (!is_profiled_) profile_.assign(step.ranks(), {});
   boundary_.resize(step.ranks());
@@ -162,7 +162,7 @@ void SsdTrain::prepare(Step& step) {
 // has in flight, all that may be stored.
 void SsdTrain::reserve(Step& step) {
   const auto stages = static_cast<std::int64_t>(step.layout().stages());
-  const auto pieces = pieces_of(step.graph(), step.layout().parallel());
+  const auto& pieces = step.pieces();
   Bytes largest;
   std::vector<Bytes> waiting(step.ranks());
   for (std::uint16_t r = 0; r < step.ranks(); ++r) {

@@ -14,6 +14,8 @@
 #include "sim/plan/plan.hpp"
 #include "sim/policy/gatherer.hpp"
 #include "sim/policy/layout.hpp"
+#include "sim/policy/pieces.hpp"
+#include "sim/policy/segments.hpp"
 
 /// The training step under construction: what every policy adds its tasks to.
 namespace tidegate {
@@ -95,12 +97,6 @@ struct Communicator {
   LaneId lane{};
 };
 
-/// Operators of a layer that run as one task, in the order of the pass.
-struct Segment {
-  std::size_t first = 0, last = 0;    ///< operators, first <= last
-  bool begins = false, ends = false;  ///< first (last) segment of the visit
-};
-
 /// What a policy adds to the kernels of a segment on one rank.
 struct Beside {
   std::vector<TaskId> launch_after;  ///< the launch thread waits, where it is modelled
@@ -127,6 +123,7 @@ class Step {
   /// The whole network as one tensor-parallel rank sees it; and the layers of a rank's stage alone.
   const LayerGraph& graph() const { return setting_.graph; }
   const LayerGraph& graph_of(std::uint16_t rank) const;
+  const std::vector<Piece>& pieces() const { return pieces_; }
   PlanBuilder& plan() { return plan_; }
   Rank& rank(std::uint16_t r) { return ranks_[r]; }
   std::uint16_t ranks() const { return layout().ranks(); }
@@ -189,8 +186,6 @@ class Step {
   /// The same with effects by rank of the stage: allocations at the start of the first kernels,
   /// frees at the end of the last.
   void on_layer(const char* name, const Visit& visit, std::vector<std::vector<Effect>> effects);
-  /// Short-lived memory of an operator's kernels.
-  Bytes transient(const Visit& visit, std::size_t op) const;
   /// Who gathers parameters and who takes gradients; set by the walker.
   Gatherer* gatherer = nullptr;
   GradientSink* gradients = nullptr;
@@ -200,8 +195,16 @@ class Step {
   const std::vector<Communicator>& data_groups(std::uint16_t stage) const {
     return data_groups_[stage];
   }
+  /// None without tensor parallelism.
+  const std::vector<Communicator>& tensor_groups(std::uint16_t stage) const {
+    return tensor_groups_[stage];
+  }
   /// A collective of the group over a buffer of `bytes`; a join of its ranks where it has one.
   Work collective(CollectiveKind kind, Bytes bytes, const RankGroup& group) const;
+  /// A collective of a tensor-parallel group, behind whatever the next kernels of its ranks wait
+  /// for; `what` says its kind and bytes.
+  TaskId tensor_collective(const char* name, const Communicator& communicator, std::int32_t item,
+                           const Collective& what, std::span<const TaskId> also_after = {});
 
   /// Tasks added from now on belong to this iteration and phase.
   void begin(std::int64_t iteration, Phase phase);
@@ -220,6 +223,7 @@ class Step {
   Setting setting_;
   PlanBuilder plan_;
   std::vector<Rank> ranks_;
+  std::vector<Piece> pieces_;
   std::vector<LayerGraph> stage_graphs_;  // with several stages
   std::vector<std::int64_t> shards_;      // by stage
   std::unordered_map<std::uint64_t, std::vector<BufferId>> kept_;
@@ -236,10 +240,9 @@ class Step {
   void add_rank(std::uint16_t rank);
   void add_pools();
   void add_groups();
+  std::int64_t shards_of(const LayerGraph& part) const;
   void add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t rank,
                        std::vector<Effect>& effects);
-  std::vector<Segment> segments(const Visit& visit, const SubModule& part, bool by_operator) const;
-  std::vector<Kernel> kernels_of(const Visit& visit, const Segment& segment) const;
   std::vector<Effect> short_lived(const Visit& visit, std::size_t first, std::size_t last,
                                   std::uint16_t rank);
   TaskId launch_and_run(const char* name, const Visit& visit, std::uint16_t rank,
@@ -251,13 +254,5 @@ class Step {
                                  const Gatherer::Ready& ready, SegmentHooks& hooks);
   std::vector<TaskId> streams(const Rank& rank) const;
 };
-
-/// The layers of the pieces of a stage: chunk c of stage s is piece c · stages + s of the network,
-/// whose repeated blocks are divided as evenly as they go, earlier pieces first; what stands before
-/// (behind) the blocks belongs to the first (last) piece.
-struct Piece {
-  std::size_t first = 0, last = 0;  ///< layers, last excluded
-};
-std::vector<Piece> pieces_of(const LayerGraph& graph, const Parallel& parallel);
 
 }  // namespace tidegate

@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <utility>
+
+#include "sim/policy/step.hpp"
+
+/// The kernels of a layer on the ranks of its stage, and what its tensor-parallel groups exchange.
+namespace tidegate {
+namespace {
+
+// Kernels that a stream queues before a launch blocks. assumed: CUDA's queue of 1024 launches.
+constexpr std::int32_t queued_kernels = 1024;
+
+// Allocations at the start of the first kernels of a visit, frees at the end of the last.
+class EffectsAround final : public SegmentHooks {
+ public:
+  EffectsAround(std::uint16_t first_rank, std::vector<std::vector<Effect>> effects)
+      : first_rank_(first_rank), effects_(std::move(effects)) {}
+
+  Beside before(std::uint16_t rank, const Segment& segment) override {
+    Beside beside;
+    for (const Effect& e : effects_[static_cast<std::size_t>(rank - first_rank_)]) {
+      const bool at_start = e.kind == Effect::Kind::allocate;
+      if (at_start ? segment.begins : segment.ends) beside.effects.push_back(e);
+    }
+    return beside;
+  }
+
+ private:
+  std::uint16_t first_rank_;
+  std::vector<std::vector<Effect>> effects_;
+};
+
+}  // namespace
+
+void Step::model_launches() {
+  for (std::uint16_t r = 0; r < ranks() && run_ahead_.size() < ranks(); ++r) {
+    run_ahead_.push_back(
+        plan_.tokens("rank" + std::to_string(r) + ".launch queue", queued_kernels));
+  }
+}
+
+void Step::add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t rank,
+                           std::vector<Effect>& effects) {
+  if (bytes.value() <= 0) return;
+  const BufferId buffer = plan_.buffer(gpu_pools_[rank], owner, bytes);
+  effects.push_back(allocate(buffer));
+  effects.push_back(free(buffer));
+}
+
+// Workspace and, where ZeRO partitions gradients, the gradients of operators [first, last].
+std::vector<Effect> Step::short_lived(const Visit& visit, std::size_t first, std::size_t last,
+                                      std::uint16_t rank) {
+  const Layer& layer = graph().layers[visit.layer];
+  Bytes workspace;
+  std::int64_t elements = 0;
+  for (std::size_t op = first; op <= last; ++op) {
+    workspace = std::max(workspace, transient_of(layer, visit.pass, op));
+    if (op >= layer.operators.size()) continue;
+    for (const Parameter& p : layer.operators[op].parameters) elements += p.elements;
+  }
+  std::vector<Effect> effects;
+  add_short_lived(workspace_owner_, workspace, rank, effects);
+  const Bytes produced(static_cast<double>(elements) * bytes_per_element(graph().dtype));
+  if (visit.pass != Pass::backward || produced == Bytes(0)) return effects;
+  const bool passes = setting_.zero.stage < 2 && !setting_.zero.contiguous_gradients;
+  if (passes && visit.micro_batch == 0) {
+    passing_gradients_[rank].push_back(plan_.buffer(gpu_pools_[rank], gradient_owner_, produced));
+    effects.push_back(allocate(passing_gradients_[rank].back()));
+  } else if (passes || setting_.zero.stage >= 2) {
+    add_short_lived(gradient_owner_, produced, rank, effects);
+  }
+  return effects;
+}
+
+TaskId Step::launch_and_run(const char* name, const Visit& visit, std::uint16_t rank,
+                            std::vector<Kernel> kernels, const Beside& beside) {
+  const auto item = static_cast<std::int32_t>(visit.layer);
+  if (!has_launches())
+    return on_gpu(name, rank, item, std::move(kernels), beside.kernel_after, beside.effects);
+  const auto count = std::clamp(static_cast<std::int32_t>(kernels.size()), 1, queued_kernels);
+  const Effect take[] = {acquire(run_ahead_[rank], count)};
+  on_thread("launch", rank, item,
+            Delay{static_cast<double>(count) * setting_.machine.host().launch}, beside.launch_after,
+            take);
+  std::vector<Effect> effects = beside.effects;
+  effects.push_back(release(run_ahead_[rank], count));
+  return on_gpu(name, rank, item, std::move(kernels), beside.kernel_after, effects);
+}
+
+// The tensor-parallel collectives of an operator in every group of the stage, after whatever the
+// next kernels wait for. By rank of the stage: what comes behind them has to wait for.
+std::vector<std::vector<TaskId>> Step::communicate(const Visit& visit,
+                                                   std::span<const Collective> list) {
+  const std::uint16_t first_rank = layout().first_rank(visit.stage);
+  std::vector<std::vector<TaskId>> tasks(layout().ranks_per_stage());
+  for (const Communicator& c : tensor_groups_[visit.stage]) {
+    for (const Collective& what : list) {
+      const TaskId task =
+          tensor_collective(name_of(what.kind), c, static_cast<std::int32_t>(visit.layer), what);
+      for (std::uint16_t i = 0; i < c.group.here; ++i) {
+        tasks[static_cast<std::size_t>(c.group.rank(i) - first_rank)].push_back(task);
+      }
+    }
+  }
+  return tasks;
+}
+
+void Step::wait_for(std::uint16_t stage, const std::vector<std::vector<TaskId>>& tasks) {
+  for (const std::uint16_t r : crew(stage)) {
+    for (const TaskId t : tasks[static_cast<std::size_t>(r - layout().first_rank(stage))]) {
+      ranks_[r].compute.also(t);
+    }
+  }
+}
+
+void Step::on_layer(const char* name, const Visit& visit,
+                    std::vector<std::vector<Effect>> effects) {
+  const std::size_t operators = graph().layers[visit.layer].operators.size();
+  const std::size_t last = std::max<std::size_t>(operators, 1) - 1;
+  for (const std::uint16_t r : crew(visit.stage)) {
+    const auto memory = short_lived(visit, 0, last, r);
+    auto& mine = effects[static_cast<std::size_t>(r - layout().first_rank(visit.stage))];
+    mine.insert(mine.end(), memory.begin(), memory.end());
+  }
+  EffectsAround hooks(layout().first_rank(visit.stage), std::move(effects));
+  on_layer(name, visit, hooks);
+}
+
+// A segment of a visit on every rank of its stage, and what its tensor-parallel group exchanges.
+std::vector<TaskId> Step::on_segment(const char* name, const Visit& visit, const Segment& segment,
+                                     const Gatherer::Ready& ready, SegmentHooks& hooks) {
+  const auto& operators = graph().layers[visit.layer].operators;
+  const bool is_backward = visit.pass == Pass::backward;
+  const bool is_core = visit.pass == Pass::recompute_core;
+  const bool communicates = !is_core && segment.last < operators.size();
+  std::vector<std::vector<TaskId>> beside_kernels(layout().ranks_per_stage());
+  if (communicates && is_backward) {
+    beside_kernels = communicate(visit, operators[segment.last].beside_backward);
+  }
+  std::vector<TaskId> kernels(ranks());
+  for (const std::uint16_t r : crew(visit.stage)) {
+    Beside beside = hooks.before(r, segment);
+    if (hooks.is_by_operator()) {
+      const auto memory = short_lived(visit, segment.first, segment.last, r);
+      beside.effects.insert(beside.effects.end(), memory.begin(), memory.end());
+    }
+    if (!ready.after.empty()) beside.kernel_after.push_back(ready.after[r]);
+    if (!ready.frees.empty()) beside.effects.push_back(free(ready.frees[r]));
+    kernels[r] = launch_and_run(
+        name, visit, r, kernels_of(graph().layers[visit.layer], visit.pass, segment), beside);
+    hooks.behind(r, segment, kernels[r]);
+  }
+  wait_for(visit.stage, beside_kernels);
+  if (communicates) {
+    const Operator& op = operators[is_backward ? segment.first : segment.last];
+    wait_for(visit.stage,
+             communicate(visit, is_backward ? op.backward_collectives : op.forward_collectives));
+  }
+  return kernels;
+}
+
+void Step::on_layer(const char* name, const Visit& visit, SegmentHooks& hooks) {
+  const bool is_core = visit.pass == Pass::recompute_core;
+  const bool is_backward = visit.pass == Pass::backward;
+  const Layer& layer = graph().layers[visit.layer];
+  const Cut cut = hooks.is_by_operator()           ? Cut::by_operator
+                  : layout().parallel().tensor > 1 ? Cut::at_collectives
+                                                   : Cut::whole;
+  const auto parts = gatherer->sub_modules(visit.layer);
+  const std::size_t count = is_core ? 1 : parts.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const SubModule& part = parts[is_backward ? count - 1 - i : i];
+    const Gatherer::Ready ready = is_core ? Gatherer::Ready{} : gatherer->next(*this);
+    auto list = is_core ? std::vector<Segment>{{part.first, part.last, true, true}}
+                        : segments_of(layer, visit.pass, part, cut);
+    list.front().begins = i == 0;
+    list.back().ends = i + 1 == count;
+    std::vector<TaskId> kernels;
+    for (const Segment& segment : list) {
+      Gatherer::Ready mine;
+      if (&segment == &list.front()) mine.after = ready.after;
+      if (&segment == &list.back()) mine.frees = ready.frees;
+      kernels = on_segment(name, visit, segment, mine, hooks);
+    }
+    if (!is_core) gatherer->used(std::move(kernels));
+    if (is_backward) gradients->produced(visit, part);
+  }
+}
+
+}  // namespace tidegate
