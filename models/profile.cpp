@@ -125,6 +125,7 @@ Host read_host(const yaml::Node& node, std::vector<Gpu>& gpus,
   host.ranks_per_numa = in.number_or("ranks_per_numa", std::max(1.0, ranks), 1, 4096);
   host.copy_rate = in.quantity<BytesPerSecond>("copy_rate");
   host.base_use = in.quantity<Bytes>("base_use", Bound::non_negative);
+  host.process_use = in.quantity_or("process_use", Bytes(0));
   if (const auto roots = in.plain().find("roots")) read_roots(*roots, host, gpus, provenance);
   return host;
 }

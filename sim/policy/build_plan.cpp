@@ -63,6 +63,7 @@ class Walker final : public GradientSink {
 
   Plan run(std::int32_t iterations) {
     reserve();
+    add_loading(step_);
     policy_.parameters->prepare(step_);
     policy_.optimizer->prepare(step_);
     step_.open();
@@ -85,20 +86,25 @@ class Walker final : public GradientSink {
     const double whole = static_cast<double>(total_);
     for (std::uint16_t r = 0; r < step_.ranks(); ++r) {
       const PoolId pool = step_.gpu_pool(r);
-      if (zero().stage < 2) step_.reserve(pool, "gradients", Bytes(whole * element_bytes()));
       if (zero().stage < 3) {
         step_.reserve(pool, "parameters", Bytes(whole * element_bytes()));
       } else {
         step_.reserve(pool, "persistent parameters",
                       Bytes(static_cast<double>(persistent_) * element_bytes()));
       }
-      if (step_.setting().world > 1) {
-        const auto bucket = static_cast<double>(std::min(zero().reduce_bucket, total_));
+      // Contiguous gradients: one flat bucket of the whole size, whether or not anyone else is
+      // there to reduce with (DeepSpeed stage_1_and_2.py and stage3.py).
+      if (step_.setting().world > 1 || zero().stage >= 2) {
+        const bool is_whole = zero().stage >= 2;
+        const auto bucket = static_cast<double>(is_whole ? zero().reduce_bucket
+                                                         : std::min(zero().reduce_bucket, total_));
         step_.reserve(pool, "reduce bucket", Bytes(bucket * element_bytes()));
       }
     }
-    step_.reserve(step_.host_pool(), "system and processes",
-                  step_.setting().machine.host().base_use);
+    const Host& host = step_.setting().machine.host();
+    const bool knows_processes = host.process_use.value() > 0;
+    step_.reserve_process(knows_processes ? "system" : "system and processes", host.base_use);
+    step_.reserve_process("processes", static_cast<double>(step_.ranks()) * host.process_use);
   }
 
   void iteration(std::int32_t i) {

@@ -50,7 +50,7 @@ Bytes pinned_gradients(const Step& step) {
   for (const Layer& layer : step.setting().graph.layers) {
     for (const Operator& op : layer.operators) {
       for (const Parameter& p : op.parameters) {
-        all += Step::pinned(Bytes(2 * static_cast<double>(step.shard(p.elements))));
+        all += step.pinned(Bytes(2 * static_cast<double>(step.shard(p.elements))));
       }
     }
   }

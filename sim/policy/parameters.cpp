@@ -45,7 +45,7 @@ class OnHost final : public ParameterPolicy {
   void prepare(Step& step) override {
     const Bytes bytes(static_cast<double>(step.shard_of_all()) * element_bytes(step));
     for (std::uint16_t r = 0; r < step.ranks(); ++r)
-      step.reserve(step.host_pool(), "parameter shards", Step::pinned(bytes));
+      step.reserve(step.host_pool(), "parameter shards", step.pinned(bytes));
   }
   std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item,
                             std::int64_t elements, std::span<const TaskId> after) const override {
@@ -74,7 +74,7 @@ class OnNvme final : public ParameterPolicy {
     slots_.clear();
     for (std::uint16_t r = 0; r < step.ranks(); ++r) {
       step.reserve(step.host_pool(), "parameter buffers",
-                   static_cast<double>(buffers_) * Step::pinned(largest));
+                   static_cast<double>(buffers_) * step.pinned(largest));
       step.reserve(step.path_pool(path_), "parameter files", whole);
       const std::string name = "rank" + std::to_string(r) + ".parameter";
       readers_.push_back(step.plan().lane(name + ".read", r));

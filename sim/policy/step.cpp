@@ -21,7 +21,9 @@ Step::Step(const Setting& setting)
     : setting_(setting),
       ranks_(setting.ranks),
       kept_(setting.graph.layers.size() * setting.ranks),
-      rebuilt_(setting.ranks) {
+      rebuilt_(setting.ranks),
+      gradients_(setting.ranks),
+      has_gradients_(setting.graph.layers.size(), false) {
   const Machine& machine = setting.machine;
   ensure(setting.ranks <= machine.gpu_count(), "a rank has a GPU of its own");
   setup_lane_ = plan_.lane("setup", 0);
@@ -58,8 +60,22 @@ void Step::reserve(PoolId pool, const std::string& owner, Bytes bytes) {
   if (bytes.value() > 0) standing_.push_back(plan_.buffer(pool, plan_.owner(owner), bytes));
 }
 
-Bytes Step::pinned(Bytes bytes) {
+void Step::reserve_process(const std::string& owner, Bytes bytes) {
+  if (bytes.value() > 0) processes_.push_back(plan_.buffer(host_pool_, plan_.owner(owner), bytes));
+}
+
+void Step::at_start(const char* task, std::initializer_list<Held> held) {
+  StartTask start{.name = task, .buffers = {}};
+  for (const auto& [owner, bytes] : held) {
+    for (std::uint16_t r = 0; r < ranks() && bytes.value() > 0; ++r)
+      start.buffers.push_back(plan_.buffer(host_pool_, plan_.owner(owner), bytes));
+  }
+  start_tasks_.push_back(std::move(start));
+}
+
+Bytes Step::pinned(Bytes bytes) const {
   if (bytes.value() <= 0) return Bytes(0);
+  if (!setting_.pins_powers_of_two) return bytes;
   return Bytes(std::exp2(std::ceil(std::log2(bytes.value()))));
 }
 
@@ -69,9 +85,10 @@ TaskId Step::add(const char* name, LaneId lane, std::uint16_t rank, std::int32_t
 }
 
 TaskId Step::on_thread(const char* name, std::uint16_t rank, std::int32_t item, const Work& work,
-                       std::span<const TaskId> also_after) {
+                       std::span<const TaskId> also_after, std::span<const Effect> effects) {
   Rank& r = ranks_[rank];
-  const TaskId task = add(name, r.main, rank, item, work, joined(r.thread.tasks(), also_after));
+  const TaskId task =
+      add(name, r.main, rank, item, work, joined(r.thread.tasks(), also_after), effects);
   r.thread.set(task);
   return task;
 }
@@ -114,6 +131,22 @@ void Step::add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t rank,
   effects.push_back(free(buffer));
 }
 
+void Step::add_gradients(const Visit& visit, std::vector<std::vector<Effect>>& effects) {
+  const auto elements = static_cast<double>(graph().layers[visit.layer].parameters());
+  const Bytes bytes(elements * bytes_per_element(graph().dtype));
+  const bool is_kept = setting_.zero.stage < 2;
+  if (bytes.value() <= 0 || (is_kept && has_gradients_[visit.layer])) return;
+  for (std::uint16_t r = 0; r < ranks(); ++r) {
+    const BufferId buffer = plan_.buffer(gpu_pools_[r], gradient_owner_, bytes);
+    effects[r].push_back(allocate(buffer));
+    if (is_kept)
+      gradients_[r].push_back(buffer);
+    else
+      effects[r].push_back(free(buffer));
+  }
+  has_gradients_[visit.layer] = true;
+}
+
 std::vector<Kernel> Step::kernels_of(const Visit& visit, const SubModule& part) const {
   const Layer& layer = graph().layers[visit.layer];
   if (visit.pass == Pass::recompute_core) return layer.core_kernels();
@@ -132,13 +165,9 @@ void Step::on_layer(const char* name, const Visit& visit,
                     std::vector<std::vector<Effect>> effects) {
   const Layer& layer = graph().layers[visit.layer];
   const auto item = static_cast<std::int32_t>(visit.layer);
-  for (std::uint16_t r = 0; r < ranks(); ++r) {
+  for (std::uint16_t r = 0; r < ranks(); ++r)
     add_short_lived(workspace_owner_, layer.workspace, r, effects[r]);
-    if (visit.pass != Pass::backward || setting_.zero.stage < 2) continue;
-    const auto elements = static_cast<double>(layer.parameters());
-    add_short_lived(gradient_owner_, Bytes(elements * bytes_per_element(graph().dtype)), r,
-                    effects[r]);
-  }
+  if (visit.pass == Pass::backward) add_gradients(visit, effects);
   const bool is_core = visit.pass == Pass::recompute_core;
   const auto parts = gatherer->sub_modules(visit.layer);
   const std::size_t count = is_core ? 1 : parts.size();
@@ -171,18 +200,36 @@ void Step::end(Phase phase) {
     std::vector<TaskId> streams;
     if (ranks_[r].last_kernel) streams.push_back(*ranks_[r].last_kernel);
     if (ranks_[r].gradient) streams.push_back(*ranks_[r].gradient);
+    std::vector<Effect> effects;
+    if (phase == Phase::update) {
+      for (const BufferId b : gradients_[r]) effects.push_back(free(b));
+      gradients_[r].clear();
+    }
     const TaskId task =
-        on_thread(names.at(static_cast<std::size_t>(phase)), r, -1, Delay{}, streams);
+        on_thread(names.at(static_cast<std::size_t>(phase)), r, -1, Delay{}, streams, effects);
     plan_.mark(task, r);
   }
+  if (phase == Phase::update) has_gradients_.assign(has_gradients_.size(), false);
 }
 
 void Step::open() {
   plan_.enter(0, Phase::other);
+  std::vector<TaskId> before;
   std::vector<Effect> effects;
+  for (const BufferId b : processes_) effects.push_back(allocate(b));
+  const auto next = [&](const char* name) {
+    before = {add(name, setup_lane_, 0, -1, Delay{}, before, effects)};
+    effects.clear();
+  };
+  if (!start_tasks_.empty()) next("start processes");
+  for (const StartTask& task : start_tasks_) {
+    for (const BufferId b : task.buffers) effects.push_back(allocate(b));
+    for (const BufferId b : task.buffers) effects.push_back(free(b));
+    next(task.name);
+  }
   for (const BufferId b : standing_) effects.push_back(allocate(b));
-  const TaskId first = add("set up", setup_lane_, 0, -1, Delay{}, {}, effects);
-  for (Rank& r : ranks_) r.thread.set(first);
+  next("set up");
+  for (Rank& r : ranks_) r.thread.set(before.front());
 }
 
 Plan Step::close(std::int32_t iterations) {
@@ -192,6 +239,7 @@ Plan Step::close(std::int32_t iterations) {
     after.insert(after.end(), r.thread.tasks().begin(), r.thread.tasks().end());
   std::vector<Effect> effects;
   for (const BufferId b : standing_) effects.push_back(free(b));
+  for (const BufferId b : processes_) effects.push_back(free(b));
   add("tear down", setup_lane_, 0, -1, Delay{}, after, effects);
   return plan_.finish(iterations, setting_.ranks);
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include "sim/graph/layer_graph.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/policy/gatherer.hpp"
+#include "sim/policy/loading.hpp"
 
 /// The training step under construction: what every policy adds its tasks to.
 namespace tidegate {
@@ -35,6 +37,8 @@ struct Setting {
   std::int64_t accumulation = 1;
   std::uint16_t ranks = 1;  ///< data-parallel ranks of this node, one GPU each
   std::int64_t world = 1;   ///< data-parallel ranks of all nodes
+  Loading loading;
+  bool pins_powers_of_two = true;  ///< what Step::pinned rounds to
 };
 
 /// Gradients of some tensors, reduced together, in the order in which backward produces them.
@@ -107,14 +111,23 @@ class Step {
 
   /// Bytes that stay from the first task of the plan to the last.
   void reserve(PoolId pool, const std::string& owner, Bytes bytes);
-  /// What one pinned allocation takes: the next power of two (PyTorch's caching host allocator).
-  static Bytes pinned(Bytes bytes);
+  /// Bytes that every process has before it loads anything.
+  void reserve_process(const std::string& owner, Bytes bytes);
+  /// Host memory that each rank holds during one task of start-up, before anything is reserved.
+  struct Held {
+    const char* owner;
+    Bytes bytes;
+  };
+  void at_start(const char* task, std::initializer_list<Held> held);
+  /// What one pinned allocation takes: the next power of two, as PyTorch's caching host allocator
+  /// does since 1.11 (pytorch issue 95823), or what was asked for.
+  Bytes pinned(Bytes bytes) const;
 
   TaskId add(const char* name, LaneId lane, std::uint16_t rank, std::int32_t item, const Work& work,
              std::span<const TaskId> after, std::span<const Effect> effects = {});
   /// Work of the main thread: follows its moment and becomes it.
   TaskId on_thread(const char* name, std::uint16_t rank, std::int32_t item, const Work& work,
-                   std::span<const TaskId> also_after = {});
+                   std::span<const TaskId> also_after = {}, std::span<const Effect> effects = {});
   /// Kernels of the compute stream: after the thread that launches them and the compute front.
   TaskId on_gpu(const char* name, std::uint16_t rank, std::int32_t item,
                 std::vector<Kernel> kernels, std::span<const TaskId> also_after,
@@ -127,8 +140,9 @@ class Step {
 
   /// The kernels of one visit of a layer on every rank, sub-module by sub-module, each as soon as
   /// its parameters are gathered. `effects[r]` are added for rank r: allocations at the start of
-  /// the first kernels, frees at the end of the last. Workspace and gradients come and go with the
-  /// visit.
+  /// the first kernels, frees at the end of the last. Workspace comes and goes with the visit, and
+  /// so do gradients from ZeRO-2 on; before, they grow during the first backward of an iteration
+  /// and go with the end of its update (zero_grad sets them to none).
   void on_layer(const char* name, const Visit& visit, std::vector<std::vector<Effect>> effects);
   /// Who gathers parameters and who takes gradients; set by the walker.
   Gatherer* gatherer = nullptr;
@@ -163,8 +177,17 @@ class Step {
   PoolId host_pool_{};
   LaneId setup_lane_{}, collectives_{};
   std::vector<BufferId> standing_;
+  struct StartTask {
+    const char* name;
+    std::vector<BufferId> buffers;
+  };
+  std::vector<StartTask> start_tasks_;
+  std::vector<BufferId> processes_;
   OwnerId workspace_owner_{}, gradient_owner_{};
+  std::vector<std::vector<BufferId>> gradients_;  // by rank: kept until the update ends
+  std::vector<bool> has_gradients_;               // by layer
 
+  void add_gradients(const Visit& visit, std::vector<std::vector<Effect>>& effects);
   void add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t rank,
                        std::vector<Effect>& effects);
   std::vector<Kernel> kernels_of(const Visit& visit, const SubModule& part) const;

@@ -12,6 +12,7 @@ namespace tidegate {
 namespace {
 
 constexpr double state_bytes = 12;   // fp32 parameter, two moments
+constexpr double word = 4;           // fp32 parameter, moment or gradient
 constexpr double adam_traffic = 28;  // on the GPU, as in resident_optimizer.cpp
 
 class ZeroOffload final : public OptimizerPolicy {
@@ -20,9 +21,10 @@ class ZeroOffload final : public OptimizerPolicy {
 
   void prepare(Step& step) override {
     const auto tensors = parameters_in_order(step.graph());
-    const bool swaps_groups = step.setting().zero.stage == 3;
-    const std::int64_t size = swaps_groups ? options_.sub_group_size : step.shard_of_all();
+    const bool updates_by_group = step.setting().zero.stage == 3;
+    const std::int64_t size = updates_by_group ? options_.sub_group_size : step.shard_of_all();
     groups_ = pack_sub_groups(tensors, step.setting().world, std::max<std::int64_t>(size, 1));
+    divide(updates_by_group);
     last_update_.assign(step.ranks(), {});
     lanes_.clear();
     for (std::uint16_t r = 0; r < step.ranks(); ++r) {
@@ -32,7 +34,7 @@ class ZeroOffload final : public OptimizerPolicy {
   }
 
   void gradients(Step& step, std::uint16_t rank, const Bucket& bucket, TaskId reduced) override {
-    const double elements = options_.host_share * static_cast<double>(shard_of(step, bucket));
+    const double elements = host_share_ * static_cast<double>(shard_of(step, bucket));
     if (elements <= 0) return;
     send_to_host(step, rank, bucket, elements, reduced);
   }
@@ -59,23 +61,73 @@ class ZeroOffload final : public OptimizerPolicy {
   }
 
  private:
+  // ZeRO-3 places whole sub-groups: the first floor((1 - share) · n) of n update on the GPU, the
+  // others on the host (DeepSpeed stage3.py, subgroup_to_device). Before stage 3 DeepSpeed has no
+  // such share; here the one group is cut.
+  void divide(bool is_by_group) {
+    const auto count = static_cast<double>(groups_.size());
+    const auto on_gpu = static_cast<std::size_t>((1 - options_.host_share) * count);
+    double host = 0, all = 0;
+    on_host_.clear();
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const double share = is_by_group ? (i >= on_gpu ? 1.0 : 0.0) : options_.host_share;
+      const auto elements = static_cast<double>(groups_[i].elements);
+      on_host_.push_back(static_cast<std::int64_t>(share * elements));
+      host += share * elements;
+      all += elements;
+    }
+    host_share_ = all > 0 ? host / all : 0;
+  }
+
+  Bytes held(const Step& step, double bytes) const {
+    return options_.is_pinned ? step.pinned(Bytes(bytes)) : Bytes(bytes);
+  }
+
+  // Which buffers there are and which are pinned: DeepSpeed runtime/zero/stage3.py and
+  // stage_1_and_2.py. CPU Adam makes its moments unpinned.
   void reserve(Step& step, std::uint16_t r) const {
-    const auto whole = static_cast<double>(step.shard_of_all());
+    const bool is_sharded = step.setting().zero.stage == 3;
     Bytes states, gradients;
-    for (const SubGroup& g : groups_) {
-      const Bytes one(4 * options_.host_share * static_cast<double>(g.elements));
-      // DeepSpeed pins the fp32 parameters and the gradients; CPU Adam makes its moments unpinned.
-      const Bytes pinned = options_.is_pinned ? Step::pinned(one) : one;
-      states += pinned + 2.0 * one;
-      gradients += pinned;
+    for (const std::int64_t elements : on_host_) {
+      const double one = word * static_cast<double>(elements);
+      states += (is_sharded ? Bytes(one) : held(step, one)) + Bytes(2 * one);
+      gradients += held(step, one);
     }
-    step.reserve(step.host_pool(), "optimizer states", states);
-    step.reserve(step.host_pool(), "fp32 gradients", gradients);
-    const Bytes on_gpu(state_bytes * (1 - options_.host_share) * whole);
-    step.reserve(step.gpu_pool(r), "optimizer states", on_gpu);
-    if (step.setting().zero.stage == 3) {
-      step.reserve(step.host_pool(), "16-bit gradients", pinned_gradients(step));
+    // Gradients of sub-groups on the GPU are made in pinned memory first, whose block the pinned
+    // cache keeps and gives to the next sub-group.
+    if (is_sharded && options_.is_pinned && gradients.value() <= 0)
+      gradients = step.pinned(Bytes(word * static_cast<double>(largest(groups_))));
+    const PoolId host = step.host_pool(), gpu = step.gpu_pool(r);
+    step.reserve(host, "optimizer states", states);
+    step.reserve(host, "fp32 gradients", gradients);
+    const double on_gpu = (1 - host_share_) * static_cast<double>(step.shard_of_all());
+    step.reserve(gpu, "optimizer states", Bytes(state_bytes * on_gpu));
+    if (is_sharded) {
+      step.reserve(gpu, "fp32 gradients", Bytes(word * on_gpu));
+      const auto whole = static_cast<double>(step.shard_of_all());
+      step.reserve(host, "16-bit gradients", held(step, 2 * whole));
+    } else {
+      reserve_buffers_of_whole_tensors(step, r);
     }
+  }
+
+  // Stages 1 and 2: new parameters wait in 16 bits for their copy up, a buffer on either side takes
+  // the largest gradient, and accumulated gradients stay on the host, each tensor by itself.
+  void reserve_buffers_of_whole_tensors(Step& step, std::uint16_t r) const {
+    std::int64_t largest = 0;
+    Bytes accumulated;
+    for (const Parameter& p : parameters_in_order(step.graph())) {
+      largest = std::max(largest, p.elements);
+      accumulated += held(step, 2 * static_cast<double>(p.elements));
+    }
+    const double copies = 2 * host_share_ * static_cast<double>(step.shard_of_all());
+    const double one = 2 * static_cast<double>(largest);
+    step.reserve(step.host_pool(), "16-bit parameter copies", held(step, copies));
+    step.reserve(step.host_pool(), "gradient staging", held(step, one));
+    step.reserve(step.gpu_pool(r), "gradient staging", Bytes(one));
+    if (step.setting().accumulation == 1) return;
+    const double share = host_share_ / static_cast<double>(step.setting().world);
+    step.reserve(step.host_pool(), "16-bit gradients", share * accumulated);
   }
 
   std::vector<TaskId> update_on_host(Step& step, std::uint16_t rank,
@@ -86,8 +138,7 @@ class ZeroOffload final : public OptimizerPolicy {
     std::vector<TaskId> done;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       const auto item = static_cast<std::int32_t>(i);
-      const auto n =
-          static_cast<std::int64_t>(options_.host_share * static_cast<double>(groups_[i].elements));
+      const std::int64_t n = on_host_[i];
       if (n == 0) continue;
       const TaskId adam = step.add("adam", lane, rank, item, AdamStep{rank, n, DType::fp32}, at);
       const TaskId cast = step.add("cast parameters", lane, rank, item,
@@ -100,7 +151,7 @@ class ZeroOffload final : public OptimizerPolicy {
   }
 
   void update_on_gpu(Step& step, std::uint16_t rank) const {
-    const double n = (1 - options_.host_share) * static_cast<double>(step.shard_of_all());
+    const double n = (1 - host_share_) * static_cast<double>(step.shard_of_all());
     if (n < 1) return;
     Rank& r = step.rank(rank);
     if (r.gradient) r.compute.also(*r.gradient);
@@ -111,6 +162,8 @@ class ZeroOffload final : public OptimizerPolicy {
 
   ZeroOffloadOptions options_;
   std::vector<SubGroup> groups_;
+  std::vector<std::int64_t> on_host_;  // by sub-group: elements updated on the host
+  double host_share_ = 1;              // of all elements
   std::vector<LaneId> lanes_;
   std::vector<std::vector<TaskId>> last_update_;
 };

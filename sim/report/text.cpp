@@ -76,33 +76,43 @@ std::string used_text(Bytes part, Bytes capacity) {
   return is_bounded ? percent_text(part / capacity) : "";
 }
 
-Block pool_block(const Report::Pool& pool) {
-  const bool is_bounded = std::isfinite(pool.capacity.value());
-  Block block = {{pool.name, to_text(pool.peak), is_bounded ? to_text(pool.capacity) : "unbounded",
-                  used_text(pool.peak, pool.capacity)}};
+Block pool_block(const std::string& name, Bytes peak, Bytes capacity,
+                 const std::vector<Report::Owner>& owners) {
+  const bool is_bounded = std::isfinite(capacity.value());
+  Block block = {{name, to_text(peak), is_bounded ? to_text(capacity) : "unbounded",
+                  used_text(peak, capacity)}};
   // A single owner left over is shown too: "1 others" would be as long as its name.
-  const std::size_t count = pool.owners.size();
+  const std::size_t count = owners.size();
   const std::size_t shown = count <= owners_shown + 1 ? count : owners_shown;
-  Bytes rest = pool.peak;
+  Bytes rest = peak;
   for (std::size_t o = 0; o < shown; ++o) {
-    const Bytes bytes(static_cast<double>(pool.owners[o].bytes));
-    block.push_back(
-        {"  " + pool.owners[o].name, to_text(bytes), "", used_text(bytes, pool.capacity)});
+    const Bytes bytes(static_cast<double>(owners[o].bytes));
+    block.push_back({"  " + owners[o].name, to_text(bytes), "", used_text(bytes, capacity)});
     rest -= bytes;
   }
   if (count > shown) {
-    block.push_back({fmt::format("  {} others", count - shown), to_text(rest), "",
-                     used_text(rest, pool.capacity)});
+    block.push_back(
+        {fmt::format("  {} others", count - shown), to_text(rest), "", used_text(rest, capacity)});
   }
   return block;
+}
+
+void add_pool(std::vector<Block>& blocks, const Report::Pool& pool) {
+  if (pool.peak <= Bytes(0)) return;
+  if (pool.peaks_at_startup()) {
+    blocks.push_back(
+        pool_block(pool.name + ", start-up", pool.startup_peak, pool.capacity, pool.owners));
+    blocks.push_back(pool_block(pool.name + ", training", pool.training_peak, pool.capacity,
+                                pool.training_owners));
+  } else {
+    blocks.push_back(pool_block(pool.name, pool.peak, pool.capacity, pool.owners));
+  }
 }
 
 std::string memory_text(const Report& report) {
   Table table{.header = {"Memory", "peak", "capacity", "used"}};
   std::vector<Block> blocks;
-  for (const Report::Pool& pool : report.pools) {
-    if (pool.peak > Bytes(0)) blocks.push_back(pool_block(pool));
-  }
+  for (const Report::Pool& pool : report.pools) add_pool(blocks, pool);
   add_blocks(table, blocks);
   return table_text(table);
 }

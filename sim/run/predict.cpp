@@ -67,7 +67,9 @@ Prediction predict(Scenario& scenario) {
                         .zero = scenario.policy.zero,
                         .accumulation = scenario.workload.accumulation,
                         .ranks = scenario.ranks,
-                        .world = scenario.ranks * scenario.machine.nodes()};
+                        .world = scenario.ranks * scenario.machine.nodes(),
+                        .loading = scenario.loading,
+                        .pins_powers_of_two = scenario.policy.pins_powers_of_two};
   p.plan = build_plan(setting, scenario.policy, scenario.iterations);
   p.demands = price(p.plan, scenario.machine);
   p.timeline = simulate(p.plan, p.demands, scenario.machine.resources());
