@@ -300,8 +300,13 @@ TEST_CASE("the commands under Next run as they stand", "[cli]") {
 }
 
 TEST_CASE("every command explains itself with an example", "[cli]") {
-  const std::vector<std::vector<std::string>> commands = {
-      {}, {"simulate"}, {"inspect"}, {"policies"}, {"validate"}, {"validate", "published"}};
+  const std::vector<std::vector<std::string>> commands = {{},
+                                                          {"simulate"},
+                                                          {"inspect"},
+                                                          {"policies"},
+                                                          {"validate"},
+                                                          {"validate", "published"},
+                                                          {"validate", "field"}};
   for (std::vector<std::string> command : commands) {
     command.emplace_back("--help");
     const Finished run = tidegate_with(command);
@@ -358,8 +363,8 @@ TEST_CASE("every key of a scenario is documented", "[docs]") {
   const TemporaryFolder folder;
   const std::string docs = text_of(source + "/docs/scenario.md");
   const std::string file = folder.write("s.yaml", scenario(good_workload));
-  for (const char* prefix :
-       {"", "workload.", "workload.network.", "workload.kernels.", "policy.", "policy.zero."}) {
+  for (const char* prefix : {"", "loading.", "workload.", "workload.network.", "workload.kernels.",
+                             "policy.", "policy.zero."}) {
     for (const std::string& key : keys_at(file, prefix)) check_mentions(docs, key);
   }
   std::istringstream policies(tidegate_with({"policies"}).out);
@@ -392,11 +397,12 @@ TEST_CASE("every key of a profile is documented", "[docs]") {
   }
 }
 
-TEST_CASE("every key of the published rows is documented, and no other", "[docs]") {
-  const std::string docs = text_of(source + "/docs/published_json.md");
-  const json published = published_rows();
+namespace {
+
+// Documented are the keys of the output and no other.
+void check_documented(const json& output, const std::string& docs) {
   std::vector<std::string> keys;
-  for (const auto& [key, value] : published.items()) {
+  for (const auto& [key, value] : output.items()) {
     keys.push_back(key);
     if (!value.is_array() || !value[0].is_object()) continue;
     for (const auto& [inner, unused] : value[0].items()) keys.push_back(key + "[]." + inner);
@@ -407,4 +413,16 @@ TEST_CASE("every key of the published rows is documented, and no other", "[docs]
     INFO((*at)[1]);
     CHECK(std::ranges::find(keys, (*at)[1].str()) != keys.end());
   }
+}
+
+}  // namespace
+
+TEST_CASE("every key of the published rows is documented, and no other", "[docs]") {
+  check_documented(published_rows(), text_of(source + "/docs/published_json.md"));
+}
+
+TEST_CASE("every key of the field rows is documented, and no other", "[docs]") {
+  const Finished run = tidegate_with({"validate", "field", "--json"});
+  CHECK(run.code <= 1);  // 1: a gated row is missed, and said so
+  check_documented(json::parse(run.out), text_of(source + "/docs/field_json.md"));
 }
