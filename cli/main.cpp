@@ -24,6 +24,7 @@
 #include "sim/report/trace.hpp"
 #include "sim/run/elasticity.hpp"
 #include "sim/run/predict.hpp"
+#include "validate/field.hpp"
 #include "validate/published.hpp"
 
 /// The executable: reads flags, calls one stage after the other, prints. Exit codes: 0 an answer
@@ -170,6 +171,12 @@ int published_command(const PublishedOptions& options, bool json, bool brief) {
   return result.missed == 0 ? 0 : 1;
 }
 
+int field_command(const FieldOptions& options, bool json) {
+  const Field result = run_field(options);
+  print(json ? to_json(result) : to_text(result));
+  return result.missed == 0 ? 0 : 1;
+}
+
 void add_simulate(CLI::App& app, SimulateFlags& flags, int& code) {
   CLI::App* sim =
       app.add_subcommand("simulate", "predict a scenario: speed, memory, what holds it back");
@@ -225,11 +232,29 @@ struct PublishedFlags {
   bool json = false, brief = false;
 };
 
-void add_validate(CLI::App& app, PublishedFlags& flags, int& code) {
-  CLI::App* validate = app.add_subcommand("validate", "hold predictions against measurements");
-  validate->footer("Example:\n  tidegate validate published");
+struct FieldFlags {
+  FieldOptions options;
+  bool json = false;
+};
+
+void add_field(CLI::App& validate, FieldFlags& flags, int& code) {
+  CLI::App* field =
+      validate.add_subcommand("field", "memory in public reports, predicted and observed");
+  field->add_option("--case", flags.options.only, "only reports whose name contains this");
+  field->add_option("--file", flags.options.index,
+                    "index of reports instead of the one that ships");
+  field->add_flag("--json", flags.json, "print JSON (docs/field_json.md)");
+  field->footer(
+      "Examples:\n"
+      "  tidegate validate field\n"
+      "  tidegate validate field --case llama33b\n"
+      "Exit code 1 when a gated row misses its gate.");
+  field->callback([&flags, &code] { code = field_command(flags.options, flags.json); });
+}
+
+void add_published(CLI::App& validate, PublishedFlags& flags, int& code) {
   CLI::App* published =
-      validate->add_subcommand("published", "published figures, predicted and measured");
+      validate.add_subcommand("published", "published figures, predicted and measured");
   published->add_option("--case", flags.options.only,
                         "only cases, model runs and bands whose name contains this");
   published->add_option("--file", flags.options.file,
@@ -248,6 +273,13 @@ void add_validate(CLI::App& app, PublishedFlags& flags, int& code) {
       "Exit code 1 when a gated row misses its gate.");
   published->callback(
       [&flags, &code] { code = published_command(flags.options, flags.json, flags.brief); });
+}
+
+void add_validate(CLI::App& app, PublishedFlags& published, FieldFlags& field, int& code) {
+  CLI::App* validate = app.add_subcommand("validate", "hold predictions against measurements");
+  validate->footer("Examples:\n  tidegate validate published\n  tidegate validate field");
+  add_published(*validate, published, code);
+  add_field(*validate, field, code);
   validate->callback([validate] {
     if (validate->get_subcommands().empty()) print(validate->help());
   });
@@ -270,10 +302,11 @@ int run(int argc, char** argv) {
   SimulateFlags simulate_flags;
   InspectFlags inspect_flags;
   PublishedFlags published_flags;
+  FieldFlags field_flags;
   add_simulate(app, simulate_flags, code);
   add_inspect(app, inspect_flags, code);
   add_policies(app, code);
-  add_validate(app, published_flags, code);
+  add_validate(app, published_flags, field_flags, code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -71,8 +71,9 @@ struct Host {
   double cast_rate = 4e9;           ///< elements per second, one rank on its cores
   double ranks_per_numa = 1;        ///< ranks that exhaust the cores of a NUMA node, 1 or more
   BytesPerSecond copy_rate;         ///< one memcpy stream
-  Bytes base_use;                   ///< operating system, runtimes and processes, whole node
-  Seconds launch;                   ///< CPU time of the framework's thread for each kernel launch
+  Bytes base_use;     ///< operating system and whatever else is not counted by itself, whole node
+  Bytes process_use;  ///< one rank's process: imports, CUDA's host side; 0: within base_use
+  Seconds launch;     ///< CPU time of the framework's thread for each kernel launch
   std::vector<RootPort> roots;
 };
 

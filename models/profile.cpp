@@ -134,6 +134,7 @@ Host read_host(const yaml::Node& node, std::vector<Gpu>& gpus,
   host.copy_rate = in.quantity<BytesPerSecond>("copy_rate");
   host.base_use = in.quantity<Bytes>("base_use", Bound::non_negative);
   host.launch = launch_of_host(in);
+  host.process_use = in.quantity_or("process_use", Bytes(0));
   if (const auto roots = in.plain().find("roots")) read_roots(*roots, host, gpus, provenance);
   return host;
 }

@@ -6,6 +6,7 @@
 
 #include "sim/run/predict.hpp"
 #include "tests/catch.hpp"
+#include "validate/field.hpp"
 #include "validate/published.hpp"
 
 /// The reports of every scenario that ships, byte for byte as tests/golden holds them. A change
@@ -65,6 +66,30 @@ void compare(const std::string& name, const std::string& now) {
   CHECK(difference.empty());
 }
 
+// The block of the README behind `begin` is what a golden report holds from `skip` letters behind
+// `from` to `to`.
+void check_readme(const std::string& begin, const char* name, const std::string& from,
+                  std::size_t skip, const std::string& to) {
+  const std::string report = text_of(golden / (std::string(name) + ".txt"));
+  const std::size_t first = report.find(from), last = report.find(to);
+  REQUIRE(first != std::string::npos);
+  REQUIRE(last != std::string::npos);
+  const std::string shown = report.substr(first + skip, last - first - skip);
+  const std::string end = "```\n";
+  std::string readme = text_of(root / "README.md");
+  REQUIRE(readme.find(begin) != std::string::npos);
+  const std::size_t at = readme.find(begin) + begin.size(), until = readme.find(end, at);
+  REQUIRE(until != std::string::npos);
+  if (is_blessing()) {
+    readme.replace(at, until - at, shown);
+    std::ofstream(root / "README.md", std::ios::binary) << readme;
+    return;
+  }
+  const std::string difference = first_difference(readme.substr(at, until - at), shown);
+  INFO(difference);
+  CHECK(difference.empty());
+}
+
 std::vector<fs::path> scenarios() {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(root / "scenarios")) {
@@ -90,25 +115,19 @@ TEST_CASE("the published runs give their golden table", "[golden]") {
   compare("published_brief", to_brief_text(run_published({})));
 }
 
+TEST_CASE("the public memory reports give their golden table", "[golden]") {
+  compare("field", to_text(run_field({})));
+}
+
 TEST_CASE("the README shows what the program prints", "[golden]") {
   // From the verdict to the resources: no title, nothing behind them.
-  const std::string report = text_of(golden / "mlp_offload_70b.txt");
-  const std::size_t from = report.find("\n\n") + 2, to = report.find("\nCritical path");
-  REQUIRE(to != std::string::npos);
-  const std::string begin = "```text\n", end = "```\n";
-  std::string readme = text_of(root / "README.md");
-  const std::size_t at = readme.find(begin) + begin.size(), until = readme.find(end, at);
-  REQUIRE(until != std::string::npos);
-  if (is_blessing()) {
-    readme.replace(at, until - at, report.substr(from, to - from));
-    std::ofstream(root / "README.md", std::ios::binary) << readme;
-    return;
-  }
-  CHECK(first_difference(readme.substr(at, until - at), report.substr(from, to - from)).empty());
+  check_readme("```text\n", "mlp_offload_70b", "\n\n", 2, "\nCritical path");
+  // How good predictions of memory are: the summary, without the remarks.
+  check_readme("of memory:\n\n```text\n", "field", "absolute error of", 0, "gpu_used is what");
 }
 
 TEST_CASE("every golden file belongs to a scenario", "[golden]") {
-  std::vector<std::string> names = {"published_brief"};
+  std::vector<std::string> names = {"published_brief", "field"};
   for (const fs::path& path : scenarios()) names.push_back(path.stem().string());
   for (const auto& entry : fs::directory_iterator(golden)) {
     INFO(entry.path().string());

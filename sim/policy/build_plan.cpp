@@ -28,6 +28,7 @@ class Walker {
   Plan run(std::int32_t iterations) {
     for (std::uint16_t r = 0; r < step_.ranks(); ++r) reserve(r);
     reserve_base();
+    add_loading(step_);
     policy_.parameters->prepare(step_);
     policy_.optimizer->prepare(step_);
     policy_.activations->prepare(step_);
@@ -62,16 +63,25 @@ class Walker {
     } else {
       step_.reserve(pool, "persistent parameters", bytes(persistent));
     }
-    if (step_.world() > 1) {
-      step_.reserve(pool, "reduce bucket", bytes(std::min(zero().reduce_bucket, total)));
+    // Contiguous gradients: one flat bucket of the whole size, whether or not anyone else is there
+    // to reduce with (DeepSpeed stage_1_and_2.py and stage3.py).
+    const bool is_whole = zero().stage >= 2;
+    if (step_.world() > 1 || is_whole) {
+      const std::int64_t bucket = zero().reduce_bucket;
+      step_.reserve(pool, "reduce bucket", bytes(is_whole ? bucket : std::min(bucket, total)));
     }
   }
 
   void reserve_base() {
-    const Bytes base = step_.setting().machine.host().base_use;
+    const Host& host = step_.setting().machine.host();
+    const bool knows_processes = host.process_use.value() > 0;
     for (std::uint16_t r = 0; r < step_.ranks(); ++r) {
       const bool is_first_of_node = r == 0 || step_.node_of(r) != step_.node_of(r - 1);
-      if (is_first_of_node) step_.reserve(step_.host_pool(r), "system and processes", base);
+      if (is_first_of_node) {
+        step_.reserve_process(r, knows_processes ? "system" : "system and processes",
+                              host.base_use);
+      }
+      step_.reserve_process(r, "processes", host.process_use);
     }
   }
 

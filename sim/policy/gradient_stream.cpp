@@ -50,7 +50,7 @@ Bytes pinned_gradients(const Step& step, std::uint16_t rank) {
   for (const Layer& layer : step.graph_of(rank).layers) {
     for (const Operator& op : layer.operators) {
       for (const Parameter& p : op.parameters) {
-        all += Step::pinned(Bytes(2 * static_cast<double>(step.shard(p.elements))));
+        all += step.pinned(Bytes(2 * static_cast<double>(step.shard(p.elements))));
       }
     }
   }

@@ -48,7 +48,7 @@ class OnHost final : public ParameterPolicy {
  public:
   void prepare(Step& step) override {
     for (std::uint16_t r = 0; r < step.ranks(); ++r)
-      step.reserve(step.host_pool(r), "parameter shards", Step::pinned(all_shards(step, r)));
+      step.reserve(step.host_pool(r), "parameter shards", step.pinned(all_shards(step, r)));
   }
   std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item,
                             std::int64_t elements, std::span<const TaskId> after) const override {
@@ -76,7 +76,7 @@ class OnNvme final : public ParameterPolicy {
     slots_.clear();
     for (std::uint16_t r = 0; r < step.ranks(); ++r) {
       step.reserve(step.host_pool(r), "parameter buffers",
-                   static_cast<double>(buffers_) * Step::pinned(largest));
+                   static_cast<double>(buffers_) * step.pinned(largest));
       step.reserve(step.path_pool(r, path_), "parameter files", all_shards(step, r));
       const std::string name = "rank" + std::to_string(r) + ".parameter";
       readers_.push_back(step.plan().lane(name + ".read", r));

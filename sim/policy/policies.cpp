@@ -148,6 +148,8 @@ Policy read_policy(const yaml::Node& node, const Machine& machine) {
   std::string_view optimizer, parameters;
   yaml::Map map = node.map();
   policy.zero = read_zero(map);
+  constexpr std::array<std::string_view, 2> allocations = {"power_of_two", "exact"};
+  policy.pins_powers_of_two = map.choice_or("pinned_allocations", allocations, 0) == 0;
   read_section(map, "activations", activation_lines, [&](const auto& line, yaml::Map& options) {
     policy.activations = line.make(options, machine);
   });

@@ -84,6 +84,7 @@ class OptimizerPolicy {
 
 struct Policy {
   ZeroOptions zero;
+  bool pins_powers_of_two = true;  ///< pinned_allocations: power_of_two | exact
   std::unique_ptr<ActivationPolicy> activations;
   std::unique_ptr<ParameterPolicy> parameters;
   std::unique_ptr<OptimizerPolicy> optimizer;

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "sim/policy/optimizers.hpp"
@@ -6,28 +8,43 @@
 namespace tidegate {
 namespace {
 
-// What an optimizer keeps beside the 16-bit parameters and gradients, and moves per parameter.
-//   adam   p, m, v in fp32; reads them and the gradient, writes them and the 16-bit parameter
-//   sgd    nothing, or an fp32 parameter: reads it (or the 16-bit one) and the gradient, writes it
-//          (and the 16-bit one)
+// What an optimizer keeps beside the 16-bit parameters and gradients, and moves per parameter, with
+// e bytes a parameter:
+//   adam   fp32 p, m, v; reads them and the gradient, writes them and the parameter. Without master
+//          weights m, v of the parameters' type; reads p, m, v and the gradient, writes p, m, v
+//   sgd    fp32 p, likewise; without master weights nothing; reads p and the gradient, writes p
 struct Algorithm {
   const char* task;
-  double state_bytes, traffic;
+  std::int64_t states;  ///< beside the parameter itself
+  constexpr double state_bytes(bool has_master, double e) const {
+    const auto n = static_cast<double>(states);
+    return has_master ? 4 * (n + 1) : n * e;
+  }
+  constexpr double traffic(bool has_master, double e) const {
+    const auto n = static_cast<double>(states);
+    return has_master ? 8 * (n + 1) + 2 * e : (2 * (n + 1) + 1) * e;
+  }
 };
-constexpr Algorithm adam = {"adam on gpu", 12, 28};
-constexpr Algorithm sgd = {"sgd on gpu", 4, 12};
-constexpr Algorithm sgd_16 = {"sgd on gpu", 0, 6};
+constexpr Algorithm adam = {"adam on gpu", 2};
+constexpr Algorithm sgd = {"sgd on gpu", 0};
 // Elements per launch of the multi-tensor kernel. assumed: one launch a sub-group of 1e8 elements.
 constexpr std::int64_t elements_per_launch = 100'000'000;
+// Elements of a shard in one Adam call: DeepSpeed's default of sub_group_size.
+constexpr std::int64_t default_sub_group = 1'000'000'000;
 
 class ResidentOptimizer final : public OptimizerPolicy {
  public:
-  explicit ResidentOptimizer(const Algorithm& algorithm) : algorithm_(algorithm) {}
+  ResidentOptimizer(const Algorithm& algorithm, std::optional<bool> has_master)
+      : algorithm_(algorithm), asked_master_(has_master) {}
 
   void prepare(Step& step) override {
+    const DType dtype = step.graph().dtype;
+    has_master_ = asked_master_.value_or(dtype != DType::fp32);
+    element_ = bytes_per_element(dtype);
     for (std::uint16_t r = 0; r < step.ranks(); ++r) {
-      const Bytes states(algorithm_.state_bytes * static_cast<double>(owned(step, r)));
-      const Bytes partition(2.0 * static_cast<double>(owned(step, r)));
+      const auto n = static_cast<double>(owned(step, r));
+      const Bytes states(algorithm_.state_bytes(has_master_, element_) * n);
+      const Bytes partition(element_ * n);
       step.reserve(step.gpu_pool(r), "optimizer states", states);
       if (step.setting().zero.stage >= 2)
         step.reserve(step.gpu_pool(r), "gradient partition", partition);
@@ -40,16 +57,28 @@ class ResidentOptimizer final : public OptimizerPolicy {
     Rank& r = step.rank(rank);
     if (r.gradient) r.compute.also(*r.gradient);
     const std::int64_t n = owned(step, rank);
+    const double traffic = algorithm_.traffic(has_master_, element_);
     const auto launches = static_cast<std::int32_t>(n / elements_per_launch + 1);
     step.on_gpu(algorithm_.task, rank, -1,
-                {Elementwise{Bytes(algorithm_.traffic * static_cast<double>(n)), launches}}, {});
+                {Elementwise{Bytes(traffic * static_cast<double>(n)), launches}}, {},
+                fp32_gradients(step, rank, n));
   }
 
   bool stays_on_gpu() const override { return true; }
   std::string describe() const override { return "optimizer on the GPU"; }
 
  private:
-  Algorithm algorithm_;
+  // ZeRO gives Adam an fp32 copy of its 16-bit gradients: of the whole partition (DeepSpeed
+  // stage_1_and_2.py), or of one sub-group after the other (stage3.py).
+  std::vector<Effect> fp32_gradients(Step& step, std::uint16_t rank, std::int64_t n) const {
+    const std::int64_t stage = step.setting().zero.stage;
+    if (stage == 0 || !has_master_ || step.graph().dtype == DType::fp32) return {};
+    const std::int64_t at_once = stage == 3 ? std::min(n, default_sub_group) : n;
+    const BufferId copy =
+        step.plan().buffer(step.gpu_pool(rank), step.plan().owner("fp32 gradients"),
+                           Bytes(4.0 * static_cast<double>(at_once)));
+    return {allocate(copy), free(copy)};
+  }
 
   // Stage 0 keeps and updates everything on every rank.
   static std::int64_t owned(const Step& step, std::uint16_t rank) {
@@ -58,6 +87,10 @@ class ResidentOptimizer final : public OptimizerPolicy {
     for (const Layer& layer : step.graph_of(rank).layers) all += layer.parameters();
     return all;
   }
+
+  std::optional<bool> asked_master_;
+  bool has_master_ = true;
+  double element_ = 2;  // bytes of a parameter
 };
 
 }  // namespace
@@ -65,11 +98,9 @@ class ResidentOptimizer final : public OptimizerPolicy {
 std::unique_ptr<OptimizerPolicy> make_resident_optimizer(yaml::Map& options, const Machine&) {
   constexpr std::array<std::string_view, 2> algorithms = {"adam", "sgd"};
   const bool is_sgd = options.choice_or("algorithm", algorithms, 0) == 1;
-  const bool has_master = options.flag_or("fp32_master", true);
-  if (!is_sgd && !has_master) {
-    options.at("fp32_master").problem("is for sgd; adam keeps an fp32 parameter, leave it out");
-  }
-  return std::make_unique<ResidentOptimizer>(!is_sgd ? adam : has_master ? sgd : sgd_16);
+  const auto master = options.find("master_weights");
+  return std::make_unique<ResidentOptimizer>(
+      is_sgd ? sgd : adam, master ? std::optional(master->flag()) : std::nullopt);
 }
 
 }  // namespace tidegate

@@ -123,8 +123,23 @@ Bytes Step::standing(PoolId pool) const {
   return all;
 }
 
-Bytes Step::pinned(Bytes bytes) {
+void Step::reserve_process(std::uint16_t rank, const std::string& owner, Bytes bytes) {
+  if (bytes.value() <= 0) return;
+  processes_.push_back(plan_.buffer(host_pool(rank), plan_.owner(owner), bytes));
+}
+
+void Step::at_start(const char* task, std::initializer_list<Held> held) {
+  StartTask start{.name = task, .buffers = {}};
+  for (const auto& [owner, bytes] : held) {
+    for (std::uint16_t r = 0; r < ranks() && bytes.value() > 0; ++r)
+      start.buffers.push_back(plan_.buffer(host_pool(r), plan_.owner(owner), bytes));
+  }
+  start_tasks_.push_back(std::move(start));
+}
+
+Bytes Step::pinned(Bytes bytes) const {
   if (bytes.value() <= 0) return Bytes(0);
+  if (!setting_.pins_powers_of_two) return bytes;
   return Bytes(std::exp2(std::ceil(std::log2(bytes.value()))));
 }
 
@@ -228,6 +243,7 @@ void Step::end(Phase phase) {
                                   streams(ranks_[r]), effects);
     plan_.mark(task, r);
   }
+  if (phase == Phase::update) has_gradients_.assign(has_gradients_.size(), false);
 }
 
 void Step::synchronize(std::uint16_t stage) {
@@ -248,10 +264,22 @@ void Step::mark(Phase phase, std::uint16_t r) {
 
 void Step::open() {
   plan_.enter(0, Phase::other);
+  std::vector<TaskId> before;
   std::vector<Effect> effects;
+  for (const BufferId b : processes_) effects.push_back(allocate(b));
+  const auto next = [&](const char* name) {
+    before = {add(name, setup_lane_, 0, -1, Delay{}, before, effects)};
+    effects.clear();
+  };
+  if (!start_tasks_.empty()) next("start processes");
+  for (const StartTask& task : start_tasks_) {
+    for (const BufferId b : task.buffers) effects.push_back(allocate(b));
+    for (const BufferId b : task.buffers) effects.push_back(free(b));
+    next(task.name);
+  }
   for (const BufferId b : standing_) effects.push_back(allocate(b));
-  const TaskId first = add("set up", setup_lane_, 0, -1, Delay{}, {}, effects);
-  for (Rank& r : ranks_) r.thread.set(first);
+  next("set up");
+  for (Rank& r : ranks_) r.thread.set(before.front());
 }
 
 Plan Step::close(std::int32_t iterations) {
@@ -261,6 +289,7 @@ Plan Step::close(std::int32_t iterations) {
     after.insert(after.end(), r.thread.tasks().begin(), r.thread.tasks().end());
   std::vector<Effect> effects;
   for (const BufferId b : standing_) effects.push_back(free(b));
+  for (const BufferId b : processes_) effects.push_back(free(b));
   add("tear down", setup_lane_, 0, -1, Delay{}, after, effects);
   return plan_.finish(iterations, layout().ranks());
 }

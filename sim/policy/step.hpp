@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -14,6 +15,7 @@
 #include "sim/plan/plan.hpp"
 #include "sim/policy/gatherer.hpp"
 #include "sim/policy/layout.hpp"
+#include "sim/policy/loading.hpp"
 #include "sim/policy/pieces.hpp"
 #include "sim/policy/segments.hpp"
 
@@ -32,7 +34,7 @@ struct ZeroOptions {
   bool reduce_scatter = true;  ///< else all-reduce, after which each rank keeps its slice
   /// Stages 0 and 1: gradients have a buffer that lives as long as the run; else each comes to be
   /// in the first backward of an iteration and goes when the update has ended.
-  bool contiguous_gradients = true;
+  bool contiguous_gradients = false;
 };
 
 /// What a policy may look at: the network's layers, the nodes of the plan (Machine::part) and who
@@ -43,6 +45,8 @@ struct Setting {
   ZeroOptions zero;
   std::int64_t accumulation = 1;  ///< micro-batches of an iteration
   Layout layout;
+  Loading loading;
+  bool pins_powers_of_two = true;  ///< what Step::pinned rounds to
 };
 
 /// Gradients of some tensors, reduced together, in the order in which backward produces them.
@@ -156,8 +160,17 @@ class Step {
   void reserve(PoolId pool, const std::string& owner, Bytes bytes);
   /// All that has been reserved of a pool so far.
   Bytes standing(PoolId pool) const;
-  /// What one pinned allocation takes: the next power of two (PyTorch's caching host allocator).
-  static Bytes pinned(Bytes bytes);
+  /// Bytes that a process of the rank's node has before it loads anything.
+  void reserve_process(std::uint16_t rank, const std::string& owner, Bytes bytes);
+  /// Host memory that each rank holds during one task of start-up, before anything is reserved.
+  struct Held {
+    const char* owner;
+    Bytes bytes;
+  };
+  void at_start(const char* task, std::initializer_list<Held> held);
+  /// What one pinned allocation takes: the next power of two, as PyTorch's caching host allocator
+  /// does since 1.11 (pytorch issue 95823), or what was asked for.
+  Bytes pinned(Bytes bytes) const;
 
   TaskId add(const char* name, LaneId lane, std::uint16_t rank, std::int32_t item, const Work& work,
              std::span<const TaskId> after, std::span<const Effect> effects = {});
@@ -233,6 +246,12 @@ class Step {
   std::vector<std::vector<Communicator>> data_groups_, tensor_groups_;  // by stage
   LaneId setup_lane_{};
   std::vector<BufferId> standing_;
+  struct StartTask {
+    const char* name;
+    std::vector<BufferId> buffers;
+  };
+  std::vector<StartTask> start_tasks_;
+  std::vector<BufferId> processes_;
   std::vector<std::vector<BufferId>> passing_gradients_;  // by rank: until the update has ended
   OwnerId workspace_owner_{}, gradient_owner_{};
   std::int64_t iteration_ = 0;

@@ -108,13 +108,13 @@ class SwappedOptimizer final : public OptimizerPolicy {
       path.write = step.plan().lane(name + path_name(step, p) + ".write", r);
       state.paths.push_back(path);
       step.reserve(step.host_pool(r), "swap buffers",
-                   static_cast<double>(options_.buffer_count) * Step::pinned(buffer_));
+                   static_cast<double>(options_.buffer_count) * step.pinned(buffer_));
       step.reserve(step.path_pool(r, options_.paths[p]), "optimizer files", bytes_on_path(p));
     }
     state.upload = step.plan().lane(name + "upload", r);
     step.reserve(step.host_pool(r), "16-bit gradients", pinned_gradients(step, r));
     if (options_.has_delayed_gradients) {
-      step.reserve(step.host_pool(r), "fp32 gradient buffer", Step::pinned(buffer_));
+      step.reserve(step.host_pool(r), "fp32 gradient buffer", step.pinned(buffer_));
     }
     ranks_.push_back(std::move(state));
   }

@@ -17,7 +17,7 @@ void Transport::prepare(Step& step, std::span<const Bytes> waiting, Bytes larges
     Pool pool{.store = step.plan().lane(name + "store", r, stores),
               .load = step.plan().lane(name + "load", r, loads)};
     if (options_.to_host) {
-      step.reserve(step.host_pool(r), "offloaded activations", Step::pinned(waiting[r]));
+      step.reserve(step.host_pool(r), "offloaded activations", step.pinned(waiting[r]));
     } else {
       const std::uint16_t path = options_.paths[r % options_.paths.size()];
       step.reserve(step.path_pool(r, path), "activation files", waiting[r]);
@@ -28,7 +28,7 @@ void Transport::prepare(Step& step, std::span<const Bytes> waiting, Bytes larges
       pool.store_workers = step.plan().tokens(name + "store workers", stores);
       pool.load_workers = step.plan().tokens(name + "load workers", loads);
       const auto workers = static_cast<double>(stores + loads);
-      step.reserve(step.host_pool(r), "bounce buffers", workers * Step::pinned(largest));
+      step.reserve(step.host_pool(r), "bounce buffers", workers * step.pinned(largest));
     }
     pools_.push_back(pool);
   }

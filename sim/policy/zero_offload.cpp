@@ -1,6 +1,7 @@
 #include "sim/policy/zero_offload.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -12,6 +13,7 @@ namespace tidegate {
 namespace {
 
 constexpr double state_bytes = 12;   // fp32 parameter, two moments
+constexpr double word = 4;           // fp32 parameter, moment or gradient
 constexpr double adam_traffic = 28;  // on the GPU, as in resident_optimizer.cpp
 
 class ZeroOffload final : public OptimizerPolicy {
@@ -19,21 +21,24 @@ class ZeroOffload final : public OptimizerPolicy {
   explicit ZeroOffload(const ZeroOffloadOptions& options) : options_(options) {}
 
   void prepare(Step& step) override {
-    const bool swaps_groups = step.setting().zero.stage == 3;
+    const bool updates_by_group = step.setting().zero.stage == 3;
     last_update_.assign(step.ranks(), {});
     lanes_.clear();
     groups_.clear();
+    on_host_.clear();
+    host_share_.clear();
     for (std::uint16_t r = 0; r < step.ranks(); ++r) {
-      const std::int64_t size = swaps_groups ? options_.sub_group_size : step.shard_of_all(r);
+      const std::int64_t size = updates_by_group ? options_.sub_group_size : step.shard_of_all(r);
       groups_.push_back(pack_sub_groups(parameters_in_order(step.graph_of(r)), step.world(),
                                         std::max<std::int64_t>(size, 1)));
+      divide(groups_.back(), updates_by_group);
       reserve(step, r);
       lanes_.push_back(step.plan().lane("rank" + std::to_string(r) + ".update", r));
     }
   }
 
   void gradients(Step& step, std::uint16_t rank, const Bucket& bucket, TaskId reduced) override {
-    const double elements = options_.host_share * static_cast<double>(shard_of(step, bucket));
+    const double elements = host_share_[rank] * static_cast<double>(shard_of(step, bucket));
     if (elements <= 0) return;
     send_to_host(step, rank, bucket, elements, reduced);
   }
@@ -60,23 +65,74 @@ class ZeroOffload final : public OptimizerPolicy {
   }
 
  private:
+  // ZeRO-3 places whole sub-groups: the first floor((1 - share) · n) of n update on the GPU, the
+  // others on the host (DeepSpeed stage3.py, subgroup_to_device). Before stage 3 DeepSpeed has no
+  // such share; here the one group is cut.
+  void divide(const std::vector<SubGroup>& groups, bool is_by_group) {
+    const auto count = static_cast<double>(groups.size());
+    const auto on_gpu = static_cast<std::size_t>((1 - options_.host_share) * count);
+    double host = 0, all = 0;
+    std::vector<std::int64_t> on_host;
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const double share = is_by_group ? (i >= on_gpu ? 1.0 : 0.0) : options_.host_share;
+      const auto elements = static_cast<double>(groups[i].elements);
+      on_host.push_back(static_cast<std::int64_t>(share * elements));
+      host += share * elements;
+      all += elements;
+    }
+    on_host_.push_back(std::move(on_host));
+    host_share_.push_back(all > 0 ? host / all : 0);
+  }
+
+  Bytes held(const Step& step, double bytes) const {
+    return options_.is_pinned ? step.pinned(Bytes(bytes)) : Bytes(bytes);
+  }
+
+  // Which buffers there are and which are pinned: DeepSpeed runtime/zero/stage3.py and
+  // stage_1_and_2.py. CPU Adam makes its moments unpinned.
   void reserve(Step& step, std::uint16_t r) const {
-    const auto whole = static_cast<double>(step.shard_of_all(r));
+    const bool is_sharded = step.setting().zero.stage == 3;
     Bytes states, gradients;
-    for (const SubGroup& g : groups_[r]) {
-      const Bytes one(4 * options_.host_share * static_cast<double>(g.elements));
-      // DeepSpeed pins the fp32 parameters and the gradients; CPU Adam makes its moments unpinned.
-      const Bytes pinned = options_.is_pinned ? Step::pinned(one) : one;
-      states += pinned + 2.0 * one;
-      gradients += pinned;
+    for (const std::int64_t elements : on_host_[r]) {
+      const double one = word * static_cast<double>(elements);
+      states += (is_sharded ? Bytes(one) : held(step, one)) + Bytes(2 * one);
+      gradients += held(step, one);
     }
-    step.reserve(step.host_pool(r), "optimizer states", states);
-    step.reserve(step.host_pool(r), "fp32 gradients", gradients);
-    const Bytes on_gpu(state_bytes * (1 - options_.host_share) * whole);
-    step.reserve(step.gpu_pool(r), "optimizer states", on_gpu);
-    if (step.setting().zero.stage == 3) {
-      step.reserve(step.host_pool(r), "16-bit gradients", pinned_gradients(step, r));
+    // Gradients of sub-groups on the GPU are made in pinned memory first, whose block the pinned
+    // cache keeps and gives to the next sub-group.
+    if (is_sharded && options_.is_pinned && gradients.value() <= 0)
+      gradients = step.pinned(Bytes(word * static_cast<double>(largest(groups_[r]))));
+    const PoolId host = step.host_pool(r), gpu = step.gpu_pool(r);
+    step.reserve(host, "optimizer states", states);
+    step.reserve(host, "fp32 gradients", gradients);
+    const auto whole = static_cast<double>(step.shard_of_all(r));
+    const double on_gpu = (1 - host_share_[r]) * whole;
+    step.reserve(gpu, "optimizer states", Bytes(state_bytes * on_gpu));
+    if (is_sharded) {
+      step.reserve(gpu, "fp32 gradients", Bytes(word * on_gpu));
+      step.reserve(host, "16-bit gradients", held(step, 2 * whole));
+    } else {
+      reserve_buffers_of_whole_tensors(step, r);
     }
+  }
+
+  // Stages 1 and 2: new parameters wait in 16 bits for their copy up, a buffer on either side takes
+  // the largest gradient, and accumulated gradients stay on the host, each tensor by itself.
+  void reserve_buffers_of_whole_tensors(Step& step, std::uint16_t r) const {
+    std::int64_t largest = 0;
+    Bytes accumulated;
+    for (const Parameter& p : parameters_in_order(step.graph_of(r))) {
+      largest = std::max(largest, p.elements);
+      accumulated += held(step, 2 * static_cast<double>(p.elements));
+    }
+    const double copies = 2 * host_share_[r] * static_cast<double>(step.shard_of_all(r));
+    const double one = 2 * static_cast<double>(largest);
+    step.reserve(step.host_pool(r), "16-bit parameter copies", held(step, copies));
+    step.reserve(step.host_pool(r), "gradient staging", held(step, one));
+    step.reserve(step.gpu_pool(r), "gradient staging", Bytes(one));
+    if (step.setting().accumulation == 1) return;
+    const double share = host_share_[r] / static_cast<double>(step.world());
+    step.reserve(step.host_pool(r), "16-bit gradients", share * accumulated);
   }
 
   std::vector<TaskId> update_on_host(Step& step, std::uint16_t rank,
@@ -87,8 +143,7 @@ class ZeroOffload final : public OptimizerPolicy {
     std::vector<TaskId> done;
     for (std::size_t i = 0; i < groups_[rank].size(); ++i) {
       const auto item = static_cast<std::int32_t>(i);
-      const auto n = static_cast<std::int64_t>(options_.host_share *
-                                               static_cast<double>(groups_[rank][i].elements));
+      const std::int64_t n = on_host_[rank][i];
       if (n == 0) continue;
       const TaskId adam = step.add("adam", lane, rank, item, AdamStep{rank, n, DType::fp32}, at);
       const TaskId cast = step.add("cast parameters", lane, rank, item,
@@ -101,7 +156,7 @@ class ZeroOffload final : public OptimizerPolicy {
   }
 
   void update_on_gpu(Step& step, std::uint16_t rank) const {
-    const double n = (1 - options_.host_share) * static_cast<double>(step.shard_of_all(rank));
+    const double n = (1 - host_share_[rank]) * static_cast<double>(step.shard_of_all(rank));
     if (n < 1) return;
     Rank& r = step.rank(rank);
     if (r.gradient) r.compute.also(*r.gradient);
@@ -112,7 +167,9 @@ class ZeroOffload final : public OptimizerPolicy {
   }
 
   ZeroOffloadOptions options_;
-  std::vector<std::vector<SubGroup>> groups_;  // by rank
+  std::vector<std::vector<SubGroup>> groups_;       // by rank
+  std::vector<std::vector<std::int64_t>> on_host_;  // by rank and sub-group: elements on the host
+  std::vector<double> host_share_;                  // by rank: of all elements
   std::vector<LaneId> lanes_;
   std::vector<std::vector<TaskId>> last_update_;
 };

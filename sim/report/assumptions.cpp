@@ -69,7 +69,8 @@ std::vector<Pattern> resources_of(std::span<const std::string_view> key) {
 
 // The pool whose room an assumption is about, or nothing.
 std::string_view pool_of(std::span<const std::string_view> key) {
-  if (!is_any_of(key.back(), {"memory", "context", "base_use", "capacity"})) return "";
+  if (!is_any_of(key.back(), {"memory", "context", "base_use", "process_use", "capacity"}))
+    return "";
   if (key.front() == "paths" && key.size() > 2) return key[1];
   return key.front() == "gpus" ? "gpu" : key.front();
 }

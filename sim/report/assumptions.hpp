@@ -20,10 +20,10 @@
 ///   fabric.…, network.…                 gpu*.fabric, network
 ///   paths.NAME.…                        NAME
 ///
-/// Sizes of memories (memory, context, base_use, capacity) bear on whether a run fits, not on its
-/// speed: they weigh nothing, unless a memory of that kind is too small; then they come first. What
-/// bears on the life of a drive, and copies of pageable memory, which no policy makes, weigh
-/// nothing.
+/// Sizes of memories (memory, context, base_use, process_use, capacity) bear on whether a run fits,
+/// not on its speed: they weigh nothing, unless a memory of that kind is too small; then they come
+/// first. What bears on the life of a drive, and copies of pageable memory, which no policy makes,
+/// weigh nothing.
 namespace tidegate {
 
 /// At most `most` of the report's assumptions, heaviest first; equal ones in the profile's order.

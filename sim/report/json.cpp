@@ -110,9 +110,12 @@ Json pools_json(const Report& report) {
                     {"peak_bytes", whole(p.peak)},
                     {"capacity_bytes", whole(p.capacity)},
                     {"steady_peak_bytes", whole(p.steady_peak)},
+                    {"startup_peak_bytes", whole(p.startup_peak)},
+                    {"training_peak_bytes", whole(p.training_peak)},
                     {"peak_at_s", number(p.peak_at)},
                     {"peak_task", p.peak_task},
                     {"owners", owners_json(p.owners)},
+                    {"training_owners", owners_json(p.training_owners)},
                     {"allocator", allocator_json(p.allocator)}});
   }
   return list;

@@ -21,8 +21,11 @@ struct Holding {
   std::vector<std::int64_t> owner_bytes;  ///< by OwnerId
 };
 
+/// Start-up is what comes before the first task of a phase: loading and setting up. Training begins
+/// with what is held then.
 struct PoolHistory {
-  Holding peak;                       ///< the first highest
+  Holding startup, training;  ///< the first highest of each
+  const Holding& peak() const { return startup.bytes >= training.bytes ? startup : training; }
   std::optional<Holding> first_over;  ///< the first above the capacity
   std::int64_t steady_peak = 0;       ///< highest during the steady period
 };

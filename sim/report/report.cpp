@@ -92,15 +92,20 @@ void report_memory(Report& report, const Plan& plan, const Timeline& timeline,
                    const Steady& steady) {
   const std::vector<PoolHistory> histories = memory_of(plan, timeline, steady);
   for (std::size_t p = 0; p < histories.size(); ++p) {
-    const auto& [peak, over, steady_peak] = histories[p];
+    const PoolHistory& history = histories[p];
+    const Holding& peak = history.peak();
+    const std::optional<Holding>& over = history.first_over;
     const Pool& pool = plan.pools[p];
     report.pools.push_back({.name = pool.name,
                             .peak = bytes_of(peak.bytes),
                             .capacity = pool.capacity,
-                            .steady_peak = bytes_of(steady_peak),
+                            .steady_peak = bytes_of(history.steady_peak),
+                            .startup_peak = bytes_of(history.startup.bytes),
+                            .training_peak = bytes_of(history.training.bytes),
                             .peak_at = to_seconds(peak.at),
                             .peak_task = peak.task ? plan.label(*peak.task) : "",
                             .owners = owners_of(plan, peak),
+                            .training_owners = owners_of(plan, history.training),
                             .allocator = {}});
     if (!over) continue;
     report.overflows.push_back({.pool = pool.name,

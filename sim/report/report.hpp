@@ -99,11 +99,18 @@ struct Report {
   struct Pool {
     std::string name;
     Bytes peak, capacity;
-    Bytes steady_peak;  ///< highest during the steady period
+    Bytes steady_peak;    ///< highest during the steady period
+    Bytes startup_peak;   ///< highest before the first task of a phase
+    Bytes training_peak;  ///< highest from then on; the larger of the two is `peak`
     Seconds peak_at;
     std::string peak_task;
     std::vector<Owner> owners;           ///< of the bytes at the peak, largest first
+    std::vector<Owner> training_owners;  ///< of the bytes at the training peak, largest first
     std::optional<Allocator> allocator;  ///< GPUs only
+    /// Loading or setting up needs more than training does.
+    bool peaks_at_startup() const {
+      return startup_peak > training_peak && training_peak.value() > 0;
+    }
   };
   struct Resource {
     std::string name;

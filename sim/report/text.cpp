@@ -82,24 +82,25 @@ std::string reserved_text(const std::optional<Report::Allocator>& allocator) {
   return (allocator->out_of_memory ? "> " : "") + to_text(allocator->reserved_peak);
 }
 
-Block pool_block(const Report::Pool& pool) {
-  const bool is_bounded = std::isfinite(pool.capacity.value());
-  Block block = {{pool.name, to_text(pool.peak), reserved_text(pool.allocator),
-                  is_bounded ? to_text(pool.capacity) : "unbounded",
-                  used_text(pool.peak, pool.capacity)}};
+Block pool_block(const std::string& name, Bytes peak, const Report::Pool& pool,
+                 const std::vector<Report::Owner>& owners) {
+  const Bytes capacity = pool.capacity;
+  const bool is_bounded = std::isfinite(capacity.value());
+  Block block = {{name, to_text(peak), reserved_text(pool.allocator),
+                  is_bounded ? to_text(capacity) : "unbounded", used_text(peak, capacity)}};
   // A single owner left over is shown too: "1 others" would be as long as its name.
-  const std::size_t count = pool.owners.size();
+  const std::size_t count = owners.size();
   const std::size_t shown = count <= owners_shown + 1 ? count : owners_shown;
-  Bytes rest = pool.peak;
+  Bytes rest = peak;
   for (std::size_t o = 0; o < shown; ++o) {
-    const Bytes bytes(static_cast<double>(pool.owners[o].bytes));
+    const Bytes bytes(static_cast<double>(owners[o].bytes));
     block.push_back(
-        {"  " + pool.owners[o].name, to_text(bytes), "", "", used_text(bytes, pool.capacity)});
+        {"  " + owners[o].name, to_text(bytes), "", "", used_text(bytes, capacity)});
     rest -= bytes;
   }
   if (count > shown) {
     block.push_back({fmt::format("  {} others", count - shown), to_text(rest), "", "",
-                     used_text(rest, pool.capacity)});
+                     used_text(rest, capacity)});
   }
   return block;
 }
@@ -125,12 +126,21 @@ std::string allocators_text(const Report& report, std::size_t width) {
   return note.empty() ? "" : wrap(note, width) + "\n";
 }
 
+void add_pool(std::vector<Block>& blocks, const Report::Pool& pool) {
+  if (pool.peak <= Bytes(0)) return;
+  if (pool.peaks_at_startup()) {
+    blocks.push_back(pool_block(pool.name + ", start-up", pool.startup_peak, pool, pool.owners));
+    blocks.push_back(
+        pool_block(pool.name + ", training", pool.training_peak, pool, pool.training_owners));
+  } else {
+    blocks.push_back(pool_block(pool.name, pool.peak, pool, pool.owners));
+  }
+}
+
 std::string memory_text(const Report& report, std::size_t width) {
   Table table{.header = {"Memory", "peak", "reserved", "capacity", "used"}};
   std::vector<Block> blocks;
-  for (const Report::Pool& pool : report.pools) {
-    if (pool.peak > Bytes(0)) blocks.push_back(pool_block(pool));
-  }
+  for (const Report::Pool& pool : report.pools) add_pool(blocks, pool);
   add_blocks(table, blocks);
   return table_text(table) + allocators_text(report, width);
 }

@@ -27,13 +27,25 @@ std::string room_makers(const Report::Overflow& o) {
   return join(names, " or ");
 }
 
-std::string overflow_text(const std::string& pools, const Report::Overflow& o, std::size_t width) {
+// When training would fit and only start-up does not.
+std::string startup_text(const Report& report, const Report::Overflow& o) {
+  const auto pool = std::ranges::find(report.pools, o.pool, &Report::Pool::name);
+  const bool is_startup_alone = pool != report.pools.end() && pool->peaks_at_startup() &&
+                                pool->training_peak <= pool->capacity;
+  if (!is_startup_alone) return "";
+  return fmt::format(" Start-up alone is too much; training needs {}.",
+                     to_text(pool->training_peak));
+}
+
+std::string overflow_text(const std::string& pools, const Report& report, const Report::Overflow& o,
+                          std::size_t width) {
   const std::string what = fmt::format(
       "{}: {} needed, room for {}. First too much is '{}' at {}, when {} are held:", pools,
       to_text(o.needed), to_text(o.capacity), o.task, to_text(o.at), to_text(o.held));
   std::string cure = fmt::format("{} too much.", to_text(o.needed - o.capacity));
   const std::string makers = room_makers(o);
   if (!makers.empty()) cure += " Enough alone, if it lived elsewhere: " + makers + ".";
+  cure += startup_text(report, o);
   return wrap(what, width) + "\n  " + wrap(owners_text(o.owners), width - 2, 2) + "\n  " +
          wrap(cure, width - 2, 2) + "\n";
 }
@@ -48,7 +60,8 @@ bool has_overflow(const Report& report, const std::string& pool) {
          report.overflows.end();
 }
 
-std::string overflows_text(const std::vector<Report::Overflow>& overflows, std::size_t width) {
+std::string overflows_text(const Report& report, std::size_t width) {
+  const std::vector<Report::Overflow>& overflows = report.overflows;
   std::string text;
   std::vector<bool> is_told(overflows.size(), false);
   for (std::size_t i = 0; i < overflows.size(); ++i) {
@@ -61,7 +74,7 @@ std::string overflows_text(const std::vector<Report::Overflow>& overflows, std::
     }
     const std::string names =
         pools.size() > 2 ? fmt::format("{} ({} alike)", pools[0], pools.size()) : join(pools, ", ");
-    text += overflow_text(names, overflows[i], width);
+    text += overflow_text(names, report, overflows[i], width);
   }
   return text.empty() ? "" : "Does not fit.\n" + text + "\n";
 }
@@ -145,7 +158,7 @@ std::string bound_text(const Report& report) {
 }  // namespace
 
 std::string verdict_text(const Report& report, std::size_t width) {
-  std::string text = overflows_text(report.overflows, width) + shortages_text(report, width);
+  std::string text = overflows_text(report, width) + shortages_text(report, width);
   for (const std::string& line : {speed_text(report), binding_text(report), bound_text(report)}) {
     if (!line.empty()) text += wrap(line, width) + "\n";
   }

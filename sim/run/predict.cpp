@@ -98,7 +98,9 @@ Prediction predict(Scenario& scenario) {
                         .machine = machine,
                         .zero = scenario.policy.zero,
                         .accumulation = scenario.workload.accumulation,
-                        .layout = layout};
+                        .layout = layout,
+                        .loading = scenario.loading,
+                        .pins_powers_of_two = scenario.policy.pins_powers_of_two};
   ActivationPolicy& activations = *scenario.policy.activations;
   if (const std::int32_t profiling = activations.profiling_iterations(); profiling > 0) {
     const Plan profile = build_plan(setting, scenario.policy, profiling);

@@ -27,12 +27,10 @@ std::vector<Override> machine_overrides(const std::vector<Override>& overrides) 
   return mine;
 }
 
-yaml::Value load(const std::string& path, const std::vector<Override>& overrides) {
-  yaml::Value root = yaml::load_file(path);
+void override_keys(yaml::Value& root, const std::vector<Override>& overrides) {
   for (const auto& [key, text] : overrides) {
     if (!key.starts_with(machine_prefix)) yaml::set(root, key, text, {"--set " + key, 0, 0});
   }
-  return root;
 }
 
 // The profile that a scenario names, and its file. Other problems of the scenario wait.
@@ -128,16 +126,24 @@ Override read_override(const std::string& text) {
 }
 
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides) {
-  yaml::Document document(load(path, overrides));
+  return read_scenario(yaml::load_file(path), std::filesystem::path(path).stem().string(), path,
+                       overrides);
+}
+
+Scenario read_scenario(yaml::Value root, const std::string& name, const std::string& path,
+                       const std::vector<Override>& overrides) {
+  override_keys(root, overrides);
+  yaml::Document document(root);
   // The machine comes first, from its own file: the policy is read against it.
   const std::string base = directory_of(path);
-  const auto [profile, profile_file] = find_hardware(load(path, overrides), base);
+  const auto [profile, profile_file] = find_hardware(std::move(root), base);
   Machine machine = load_machine(profile_file, machine_overrides(overrides));
-  Scenario scenario{.name = std::filesystem::path(path).stem().string(),
+  Scenario scenario{.name = name,
                     .workload = {},
                     .profile = profile,
                     .machine = std::move(machine),
                     .policy = {},
+                    .loading = {},
                     .ranks = 1,
                     .iterations = 6,
                     .allocator = {}};
@@ -148,6 +154,9 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
     map.text_or("description", "");
     scenario.workload = read_workload(map.at("workload"), base);
     scenario.policy = read_policy(map.at("policy"), scenario.machine);
+    if (const auto loading = map.find("loading")) {
+      scenario.loading = read_loading(*loading, scenario.policy.zero.stage);
+    }
     scenario.ranks = read_ranks(map, scenario.machine);
     if (const auto count = map.find("iterations")) {
       const std::int64_t iterations = count->count(1);

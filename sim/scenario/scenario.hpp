@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/base/yaml.hpp"
 #include "models/machine.hpp"
 #include "sim/graph/workload.hpp"
 #include "sim/memory/caching_allocator.hpp"
@@ -26,6 +27,7 @@ struct Scenario {
   std::string profile;  ///< as the file names it
   Machine machine;
   Policy policy;
+  Loading loading;
   std::uint16_t ranks = 1;
   std::int32_t iterations = 6;
   AllocatorOptions allocator;
@@ -37,6 +39,11 @@ using Override = std::pair<std::string, std::string>;
 
 /// "key=value" as given to --set. Throws InputError when there is no '='.
 Override read_override(const std::string& text);
+
+/// Reads a scenario that stands in another file: `root` is its map, `path` that file, to which the
+/// scenario's own paths are relative. Throws InputError with all problems, or those of its profile.
+Scenario read_scenario(yaml::Value root, const std::string& name, const std::string& path,
+                       const std::vector<Override>& overrides = {});
 
 /// Reads a scenario file. Throws InputError with all problems of the file, or of its profile.
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides = {});

@@ -67,3 +67,28 @@ TEST_CASE("the steady peak leaves out what only the first iteration held", "[rep
   CHECK(report.pools[0].peak == 7_GB);
   CHECK(report.pools[0].steady_peak == 3_GB);
 }
+
+TEST_CASE("start-up ends with the first task of a phase, and training begins with what it left",
+          "[report]") {
+  RunBuilder run;
+  const LaneId lane = run.plan.lane("cpu", 0);
+  const PoolId pool = run.plan.pool("host", {}, 10_GB);
+  const BufferId copies = run.plan.buffer(pool, run.plan.owner("copies"), 7_GB);
+  const BufferId states = run.plan.buffer(pool, run.plan.owner("states"), 4_GB);
+  const BufferId activations = run.plan.buffer(pool, run.plan.owner("activations"), 1_GB);
+  const TaskId load =
+      run.add({"load", lane}, Delay{}, {}, 0, 0, {}, {allocate(copies), free(copies)});
+  const TaskId set_up = run.add({"set up", lane}, Delay{}, {}, 0, 0, {load}, {allocate(states)});
+  run.plan.enter(0, Phase::forward);
+  run.add({"forward", lane}, Delay{1_s}, {}, 0, 1, {set_up},
+          {allocate(activations), free(activations), free(states)});
+  const Report report = run.finish(1, 1, {}).report();
+  const Report::Pool& host = report.pools[0];
+  CHECK(host.startup_peak == 7_GB);   // the copies are gone when states come
+  CHECK(host.training_peak == 5_GB);  // states and activations
+  CHECK(host.peak == 7_GB);
+  CHECK(host.peaks_at_startup());
+  CHECK(host.owners == std::vector<Report::Owner>{{"copies", 7'000'000'000}});
+  CHECK(host.training_owners ==
+        std::vector<Report::Owner>{{"states", 4'000'000'000}, {"activations", 1'000'000'000}});
+}
