@@ -4,6 +4,8 @@
 #include <functional>
 #include <string_view>
 
+#include "sim/policy/segments.hpp"
+
 namespace tidegate {
 namespace {
 
@@ -59,7 +61,7 @@ Bytes gradients_of(const Step& step, std::size_t layer, std::size_t op) {
 
 Bytes transient_at(const Step& step, const Visit& visit, std::size_t op) {
   const bool has_gradients = visit.pass == Pass::backward && step.setting().zero.stage >= 2;
-  return step.transient(visit, op) +
+  return transient_of(step.graph().layers[visit.layer], visit.pass, op) +
          (has_gradients ? gradients_of(step, visit.layer, op) : Bytes(0));
 }
 

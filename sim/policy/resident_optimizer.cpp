@@ -88,6 +88,7 @@ class ResidentOptimizer final : public OptimizerPolicy {
     return all;
   }
 
+  Algorithm algorithm_;
   std::optional<bool> asked_master_;
   bool has_master_ = true;
   double element_ = 2;  // bytes of a parameter

@@ -243,7 +243,6 @@ void Step::end(Phase phase) {
                                   streams(ranks_[r]), effects);
     plan_.mark(task, r);
   }
-  if (phase == Phase::update) has_gradients_.assign(has_gradients_.size(), false);
 }
 
 void Step::synchronize(std::uint16_t stage) {
