@@ -134,7 +134,8 @@ std::vector<Case> read_cases(const yaml::Node& node, const std::string& path) {
 PublishedRow row_of(const Case& c, const Variant& v, const std::string& name, double predicted,
                     double measured) {
   const Quantity& q = quantity_of(name);
-  PublishedRow row{.case_name = c.name,
+  PublishedRow row{.set = 0,
+                   .case_name = c.name,
                    .variant = v.name,
                    .quantity = name,
                    .unit = std::string(q.unit),
@@ -152,7 +153,8 @@ void run_case(const Case& c, Published& result) {
   double baseline = 0;
   for (const Variant& v : c.variants) {
     Scenario scenario = load_run(v.spec, fmt::format("{} of case {}", v.name, c.name));
-    result.profile = scenario.machine.name();
+    RunSet& set = result.sets.back();
+    set.profile = scenario.machine.name();
     const Prediction p = predict(scenario);
     if (c.parameters > 0 && p.graph.parameters != c.parameters) {
       throw InputError(c.parameters_where, "parameters",
@@ -164,6 +166,7 @@ void run_case(const Case& c, Published& result) {
     predicted["speedup"] = baseline / predicted["iteration"];
     for (const auto& [name, measured] : v.measured) {
       result.rows.push_back(row_of(c, v, name, predicted.at(name), measured));
+      result.rows.back().set = result.sets.size() - 1;
     }
     if (!v.note.empty()) result.notes.push_back(fmt::format("{} {}: {}", c.name, v.name, v.note));
   }
@@ -176,15 +179,22 @@ bool PublishedRow::is_missed() const { return gate && std::abs(relative_error())
 void add_cases(yaml::Value tree, const std::string& path, Selection& selection, Published& result) {
   yaml::Document document(std::move(tree));
   std::vector<Case> cases;
+  RunSet set;
   {
     yaml::Map root = document.root().map();
-    result.title = root.text("title");
-    result.source = root.text("source");
+    set.title = root.text("title");
+    set.name = root.text_or("name", set.title);
+    set.source = root.text("source");
+    set.note = root.text_or("note", "");
     cases = read_cases(root.at("cases"), path);
   }
   document.finish();
+  bool is_new = true;
   for (const Case& c : cases) {
-    if (selection.takes(c.name)) run_case(c, result);
+    if (!selection.takes(c.name)) continue;
+    if (is_new) result.sets.push_back(set);
+    is_new = false;
+    run_case(c, result);
   }
 }
 

@@ -42,12 +42,14 @@ bool is_iteration(const PublishedRow& r) {
 bool is_memory(const PublishedRow& r) { return r.quantity.ends_with("_peak"); }
 bool is_phase(const PublishedRow& r) { return r.unit == "s" && !is_iteration(r) && r.measured > 1; }
 
-void summarize_runs(Published& result) {
+void summarize_set(Published& result, std::size_t set) {
   for (const bool in_sample : {false, true}) {
+    const std::string prefix = result.sets[set].name + ": ";
     const std::string suffix = in_sample ? ", in sample" : ", out of sample";
     const auto add = [&](const char* what, bool (*is)(const PublishedRow&)) {
-      add_summary(result, what + suffix, result.rows,
-                  [&](const PublishedRow& r) { return is(r) && r.in_sample == in_sample; });
+      add_summary(result, prefix + what + suffix, result.rows, [&](const PublishedRow& r) {
+        return r.set == set && is(r) && r.in_sample == in_sample;
+      });
     };
     add("iterations", [](const PublishedRow& r) { return r.quantity == "iteration"; });
     add("phases above 1 s", [](const PublishedRow& r) { return is_phase(r) && !is_first(r); });
@@ -82,7 +84,7 @@ const std::string data = TIDEGATE_DATA_DIR;
 std::vector<std::string> files_of(const PublishedOptions& options) {
   if (!options.file.empty()) return {options.file};
   const std::string folder = data + "/validate/published/";
-  return {folder + "mlp_offload.yaml", folder + "ssdtrain_cost.yaml",
+  return {folder + "mlp_offload.yaml", folder + "megatron_a100.yaml", folder + "ssdtrain_cost.yaml",
           folder + "ssdtrain_bands.yaml"};
 }
 
@@ -108,7 +110,7 @@ Published run_published(const PublishedOptions& options) {
     throw InputError(fmt::format("--case {}: no case has this in its name; there are: {}",
                                  options.only, selection.known()));
   }
-  summarize_runs(result);
+  for (std::size_t set = 0; set < result.sets.size(); ++set) summarize_set(result, set);
   summarize_models(result);
   count_gates(result);
   if (options.ablation) result.ablation = ablation_text(data + "/scenarios/mlp_offload_70b.yaml");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,7 +28,14 @@ struct PublishedOptions {
   bool ablation = false;  ///< also run the switch-by-switch table
 };
 
+/// Runs of one source, predicted with one profile.
+struct RunSet {
+  std::string name;  ///< "MLP-Offload": short, for summaries
+  std::string title, source, profile, note;
+};
+
 struct PublishedRow {
+  std::size_t set = 0;                             ///< of Published::sets
   std::string case_name, variant, quantity, unit;  ///< unit: s, B or 1
   double predicted = 0, measured = 0;
   bool in_sample = false;
@@ -67,7 +75,7 @@ struct PublishedSummary {
 };
 
 struct Published {
-  std::string title, source, profile;  ///< of the runs
+  std::vector<RunSet> sets;  ///< of the runs
   std::vector<PublishedRow> rows;
   std::vector<std::string> notes;         ///< "40B multi-path: README only; …"
   std::string model_title, model_source;  ///< of the models

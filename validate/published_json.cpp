@@ -11,10 +11,20 @@ using Json = nlohmann::ordered_json;
 
 Json gate_json(const std::optional<double>& gate) { return gate ? Json(*gate) : Json(); }
 
+Json sets_json(const Published& p) {
+  Json sets = Json::array();
+  for (const RunSet& s : p.sets) {
+    sets.push_back(
+        {{"set", s.name}, {"title", s.title}, {"source", s.source}, {"profile", s.profile}});
+  }
+  return sets;
+}
+
 Json rows_json(const Published& p) {
   Json rows = Json::array();
   for (const PublishedRow& r : p.rows) {
-    rows.push_back({{"case", r.case_name},
+    rows.push_back({{"set", p.sets[r.set].name},
+                    {"case", r.case_name},
                     {"variant", r.variant},
                     {"quantity", r.quantity},
                     {"unit", r.unit},
@@ -75,10 +85,12 @@ Json summary_json(const Published& p) {
 }  // namespace
 
 std::string to_json(const Published& p) {
+  const RunSet first = p.sets.empty() ? RunSet{} : p.sets.front();
   const Json all = {{"schema", "tidegate.published/1"},
-                    {"title", p.title},
-                    {"source", p.source},
-                    {"profile", p.profile},
+                    {"title", first.title},
+                    {"source", first.source},
+                    {"profile", first.profile},
+                    {"sets", sets_json(p)},
                     {"rows", rows_json(p)},
                     {"model_title", p.model_title},
                     {"model_source", p.model_source},

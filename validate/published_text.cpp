@@ -22,7 +22,7 @@ std::string verdict(const PublishedRow& row) {
   return row.is_missed() ? fmt::format("MISSED (gate {:.0f} %)", 100 * *row.gate) : "ok";
 }
 
-Table rows_table(const Published& p) {
+Table rows_table(const Published& p, std::size_t set) {
   Table table{
       .header = {"case", "variant", "quantity", "predicted", "measured", "error", "sample", ""},
       .rows = {},
@@ -30,6 +30,7 @@ Table rows_table(const Published& p) {
                 Align::left, Align::left}};
   std::string last;
   for (const PublishedRow& row : p.rows) {
+    if (row.set != set) continue;
     const std::string here = row.case_name + "/" + row.variant;
     const bool repeats = here == last;
     last = here;
@@ -145,19 +146,24 @@ std::string claims_text(const Published& p) {
   return text;
 }
 
+std::string set_text(const Published& p, std::size_t set) {
+  const RunSet& s = p.sets[set];
+  std::string text = fmt::format("{}\nmeasured: {}\nprofile:  {}, one for all rows\n\n", s.title,
+                                 s.source, s.profile);
+  text += to_text(rows_table(p, set));
+  if (!s.note.empty()) text += "  " + wrap(s.note, 96, 2) + "\n";
+  return text;
+}
+
 std::string runs_text(const Published& p) {
-  std::string text = fmt::format("{}\nmeasured: {}\nprofile:  {}, one for all rows\n\n", p.title,
-                                 p.source, p.profile);
-  text += to_text(rows_table(p));
+  std::string text;
+  for (std::size_t set = 0; set < p.sets.size(); ++set) {
+    text += (set > 0 ? "\n" : "") + set_text(p, set);
+  }
   if (!p.ablation.empty()) text += "\n" + p.ablation;
   if (!p.notes.empty()) text += "\nNotes\n";
   for (const std::string& note : p.notes) text += "  " + wrap(note, 96, 4) + "\n";
-  text +=
-      "  in: a quantity that set a value of the profile. out: one that did not. The file system's "
-      "rates\n"
-      "  come from the first synchronous transfers of the multi-path logs, before any steady "
-      "state.\n";
-  return text;
+  return text + "  in: a quantity that set a value of the profile. out: one that did not.\n";
 }
 
 std::string gates_text(const Published& p) {
@@ -166,13 +172,15 @@ std::string gates_text(const Published& p) {
 
 }  // namespace
 
-std::string to_brief_text(const Published& p) {
+namespace {
+
+std::string brief_text(const Published& p, std::size_t set) {
   Table table{.header = {"case", "run", "predicted", "measured", "error", "speed-up", "measured"},
               .rows = {},
               .align = {Align::left, Align::left, Align::right, Align::right, Align::right,
                         Align::right, Align::right}};
   for (const PublishedRow& row : p.rows) {
-    if (row.quantity != "iteration") continue;
+    if (row.set != set || row.quantity != "iteration") continue;
     const PublishedRow* speedup = find_row(p, row, "speedup");
     table.rows.push_back({row.case_name, row.variant + (row.in_sample ? " (calibrated)" : ""),
                           value_text(row, row.predicted), value_text(row, row.measured),
@@ -180,11 +188,16 @@ std::string to_brief_text(const Published& p) {
                           speedup ? value_text(*speedup, speedup->predicted) : "",
                           speedup ? value_text(*speedup, speedup->measured) : ""});
   }
+  if (table.rows.empty()) return "";
+  return fmt::format("{}, time of an iteration\nmeasured: {}\n\n{}", p.sets[set].title,
+                     p.sets[set].source, to_text(table));
+}
+
+}  // namespace
+
+std::string to_brief_text(const Published& p) {
   std::vector<std::string> parts;
-  if (!table.rows.empty()) {
-    parts.push_back(fmt::format("{}, time of an iteration\nmeasured: {}\n\n{}", p.title, p.source,
-                                to_text(table)));
-  }
+  for (std::size_t set = 0; set < p.sets.size(); ++set) parts.push_back(brief_text(p, set));
   parts.insert(parts.end(), {bands_text(p), summary_text(p), gates_text(p)});
   return join(parts, "\n");
 }

@@ -10,9 +10,8 @@ namespace {
 // Of several nodes the first stands for all.
 const Report::Pool& pool_of(const Report& report, std::string_view name) {
   const std::string of_first = "node0." + std::string(name);
-  const auto at = std::ranges::find_if(report.pools, [&](const Report::Pool& p) {
-    return p.name == name || p.name == of_first;
-  });
+  const auto at = std::ranges::find_if(
+      report.pools, [&](const Report::Pool& p) { return p.name == name || p.name == of_first; });
   ensure(at != report.pools.end(), "a report has the pools of its node");
   return *at;
 }

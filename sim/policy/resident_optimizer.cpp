@@ -100,8 +100,8 @@ std::unique_ptr<OptimizerPolicy> make_resident_optimizer(yaml::Map& options, con
   constexpr std::array<std::string_view, 2> algorithms = {"adam", "sgd"};
   const bool is_sgd = options.choice_or("algorithm", algorithms, 0) == 1;
   const auto master = options.find("master_weights");
-  return std::make_unique<ResidentOptimizer>(
-      is_sgd ? sgd : adam, master ? std::optional(master->flag()) : std::nullopt);
+  return std::make_unique<ResidentOptimizer>(is_sgd ? sgd : adam,
+                                             master ? std::optional(master->flag()) : std::nullopt);
 }
 
 }  // namespace tidegate

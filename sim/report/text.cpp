@@ -94,8 +94,7 @@ Block pool_block(const std::string& name, Bytes peak, const Report::Pool& pool,
   Bytes rest = peak;
   for (std::size_t o = 0; o < shown; ++o) {
     const Bytes bytes(static_cast<double>(owners[o].bytes));
-    block.push_back(
-        {"  " + owners[o].name, to_text(bytes), "", "", used_text(bytes, capacity)});
+    block.push_back({"  " + owners[o].name, to_text(bytes), "", "", used_text(bytes, capacity)});
     rest -= bytes;
   }
   if (count > shown) {

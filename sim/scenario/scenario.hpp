@@ -19,8 +19,8 @@ inline constexpr std::int32_t most_iterations = 1000;
 /// A question: this workload, on this machine, under this policy.
 ///
 /// The file has the sections name, workload (sim/graph/workload.hpp), hardware (a profile's name or
-/// path), policy (sim/policy/policy.hpp), and optionally ranks (GPUs used per node; all by default),
-/// iterations and memory (options of the framework's GPU allocator).
+/// path), policy (sim/policy/policy.hpp), and optionally ranks (GPUs used per node; all by
+/// default), iterations and memory (options of the framework's GPU allocator).
 struct Scenario {
   std::string name;
   Workload workload;
