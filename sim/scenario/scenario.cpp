@@ -27,14 +27,6 @@ std::vector<Override> machine_overrides(const std::vector<Override>& overrides) 
   return mine;
 }
 
-yaml::Value load(const std::string& path, const std::vector<Override>& overrides) {
-  yaml::Value root = yaml::load_file(path);
-  for (const auto& [key, text] : overrides) {
-    if (!key.starts_with(machine_prefix)) yaml::set(root, key, text, {"--set " + key, 0, 0});
-  }
-  return root;
-}
-
 // The profile that a scenario names, and its file. Other problems of the scenario wait.
 std::pair<std::string, std::string> find_hardware(yaml::Value root, const std::string& base) {
   yaml::Document peek(std::move(root), yaml::Document::Faults::dropped);
@@ -83,11 +75,19 @@ Override read_override(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+yaml::Value scenario_values(const std::string& path, const std::vector<Override>& overrides) {
+  yaml::Value root = yaml::load_file(path);
+  for (const auto& [key, text] : overrides) {
+    if (!key.starts_with(machine_prefix)) yaml::set(root, key, text, {"--set " + key, 0, 0});
+  }
+  return root;
+}
+
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides) {
-  yaml::Document document(load(path, overrides));
+  yaml::Document document(scenario_values(path, overrides));
   // The machine comes first, from its own file: the policy is read against it.
   const std::string base = directory_of(path);
-  const auto [profile, profile_file] = find_hardware(load(path, overrides), base);
+  const auto [profile, profile_file] = find_hardware(scenario_values(path, overrides), base);
   Machine machine = load_machine(profile_file, machine_overrides(overrides));
   Scenario scenario{.name = std::filesystem::path(path).stem().string(),
                     .workload = {},

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "models/base/yaml.hpp"
 #include "models/machine.hpp"
 #include "sim/graph/workload.hpp"
 #include "sim/policy/policy.hpp"
@@ -35,6 +36,9 @@ using Override = std::pair<std::string, std::string>;
 
 /// "key=value" as given to --set. Throws InputError when there is no '='.
 Override read_override(const std::string& text);
+
+/// The file's values with the overrides in place, those of the profile left out.
+yaml::Value scenario_values(const std::string& path, const std::vector<Override>& overrides);
 
 /// Reads a scenario file. Throws InputError with all problems of the file, or of its profile.
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides = {});
