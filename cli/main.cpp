@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include <unistd.h>
+
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
@@ -22,6 +24,7 @@
 #include "sim/report/trace.hpp"
 #include "sim/report/words.hpp"
 #include "sim/run/elasticity.hpp"
+#include "sim/run/fixes.hpp"
 #include "sim/run/predict.hpp"
 #include "validate/published.hpp"
 
@@ -34,7 +37,7 @@ namespace {
 struct SimulateFlags : ScenarioFlags {
   std::int32_t iterations = 0;
   std::string trace, plan;
-  bool json = false;
+  bool json = false, no_fixes = false;
 };
 
 std::vector<Override> overrides_of(const SimulateFlags& flags) {
@@ -44,19 +47,40 @@ std::vector<Override> overrides_of(const SimulateFlags& flags) {
 }
 
 // Commands that run as they stand: this one with one thing changed.
-std::vector<std::string> next_commands(const SimulateFlags& flags, const Scenario& scenario) {
+std::vector<std::string> next_commands(const SimulateFlags& flags, const Scenario& scenario,
+                                       const Report& report) {
   std::string same = "tidegate simulate " + shell_word(flags.scenario);
   if (!flags.hardware.empty()) same += " --hardware " + shell_word(flags.hardware);
   for (const std::string& set : flags.sets) same += " --set " + shell_word(set);
-  return {
-      fmt::format("{} --set workload.accumulation={}", same, 2 * scenario.workload.accumulation),
-      same + " --trace trace.json   (open it in ui.perfetto.dev)", "tidegate validate published"};
+  std::string first =
+      fmt::format("{} --set workload.accumulation={}", same, 2 * scenario.workload.accumulation);
+  if (report.fixes && !report.fixes->found.empty()) {
+    first = same;
+    for (const std::string& set : report.fixes->found.front().sets)
+      first += " --set " + shell_word(set);
+  }
+  return {first, same + " --trace trace.json   (open it in ui.perfetto.dev)",
+          "tidegate validate published"};
+}
+
+// On a terminal only; 0 wipes it away.
+void show_progress(std::int32_t tried) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  if (tried == 0) fmt::print(stderr, "\r\033[K");
+  if (tried > 0) fmt::print(stderr, "\rLooking for changes that fit: {} simulated", tried);
+  std::fflush(stderr);
 }
 
 int simulate_command(const SimulateFlags& flags) {
-  Scenario scenario = load_scenario(find_scenario(flags.scenario), overrides_of(flags));
+  const std::string path = find_scenario(flags.scenario);
+  const std::vector<Override> overrides = overrides_of(flags);
+  Scenario scenario = load_scenario(path, overrides);
   Prediction p = predict(scenario);
   add_elasticities(p, scenario.machine);
+  if (!p.report.fits && !flags.no_fixes) {
+    p.report.fixes = find_fixes(path, overrides, p, {.progress = show_progress});
+    show_progress(0);
+  }
   if (!flags.plan.empty()) {
     write_atomically(flags.plan, [&](std::ostream& out) { out << dump(p.plan); });
   }
@@ -65,7 +89,7 @@ int simulate_command(const SimulateFlags& flags) {
       write_trace(out, p.plan, p.timeline, p.demands, scenario.machine.resources());
     });
   }
-  p.report.facts.next = next_commands(flags, scenario);
+  p.report.facts.next = next_commands(flags, scenario, p.report);
   print(flags.json ? to_json(p.report) : to_text(p.report));
   return 0;
 }
@@ -112,6 +136,7 @@ void add_simulate(CLI::App& app, SimulateFlags& flags, int& code) {
       ->check(CLI::Range(1, most_iterations));
   sim->add_option("--trace", flags.trace, "write a timeline for ui.perfetto.dev to this file");
   sim->add_option("--plan", flags.plan, "write the plan to this file, a line per task");
+  sim->add_flag("--no-fixes", flags.no_fixes, "do not look for changes when the run does not fit");
   sim->add_flag("--json", flags.json, "print JSON (docs/report_json.md)");
   sim->footer(
       "Examples:\n"

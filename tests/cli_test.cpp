@@ -268,6 +268,26 @@ TEST_CASE("a run that does not fit is an answer", "[cli]") {
   CHECK(report["overflows"][0]["owners"][0]["name"] == "optimizer states");
 }
 
+TEST_CASE("changes that would fit are offered, unless nobody asks for them", "[cli]") {
+  const std::string file = scenarios + "qwen25_7b_twin_flow_a100.yaml";
+  const std::vector<std::string> command = {"simulate", file, "--set",
+                                            "machine.gpus.memory=20 GiB"};
+  const Finished first = tidegate_with(command);
+  CHECK_THAT(first.out, Containing("Changes that fit") && Containing("     --set "));
+  // The first command under Next is the first of them.
+  const std::size_t next = first.out.find("Next\n  ") + 7;
+  const std::string line = first.out.substr(next, first.out.find('\n', next) - next);
+  const Finished again =
+      test::run({"/bin/sh", "-c",
+                 std::string(TIDEGATE_EXECUTABLE) + line.substr(std::string("tidegate").size())});
+  INFO(line);
+  CHECK(again.code == 0);
+  CHECK_THAT(again.out, Containing("\nFits. "));
+  auto without = command;
+  without.insert(without.end(), {"--no-fixes", "--json"});
+  CHECK(parsed(tidegate_with(without))["fixes"].is_null());
+}
+
 TEST_CASE("--hardware replaces the scenario's machine", "[cli]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("s.yaml", scenario(good_workload));
