@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/common.hpp"
+#include "cli/plot.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
 #include "sim/graph/inspect.hpp"
@@ -212,6 +213,7 @@ int run(int argc, char** argv) {
       "  tidegate simulate scenarios/mlp_offload_70b.yaml --set policy.optimizer.cache=false "
       "--json\n"
       "  tidegate inspect scenarios/configs/llama-2-7b.json\n"
+      "  tidegate plot rok llama31_8b_h200 -o rok.svg\n"
       "  tidegate validate published\n"
       "Help of a command: tidegate simulate --help\n"
       "Exit codes: 0 an answer, 1 a check failed, 2 wrong input, 3 machine error, 4 internal "
@@ -220,9 +222,11 @@ int run(int argc, char** argv) {
   SimulateFlags simulate_flags;
   InspectFlags inspect_flags;
   PublishedFlags published_flags;
+  PlotFlags plot_flags;
   add_simulate(app, simulate_flags, code);
   add_inspect(app, inspect_flags, code);
   add_policies(app, code);
+  add_plot(app, plot_flags);
   add_validate(app, published_flags, code);
   try {
     app.parse(argc, argv);
