@@ -1,18 +1,19 @@
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
-#include <cstring>
 #include <exception>
-#include <filesystem>
 #include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <unistd.h>
+
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/common.hpp"
+#include "cli/plot.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
 #include "sim/graph/inspect.hpp"
@@ -22,7 +23,9 @@
 #include "sim/report/report.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/trace.hpp"
+#include "sim/report/words.hpp"
 #include "sim/run/elasticity.hpp"
+#include "sim/run/fixes.hpp"
 #include "sim/run/predict.hpp"
 #include "validate/field.hpp"
 #include "validate/published.hpp"
@@ -33,96 +36,53 @@
 namespace tidegate {
 namespace {
 
-namespace fs = std::filesystem;
-
-// A reader that closes the pipe has seen enough; any other failure is the machine's.
-void print(const std::string& text) {
-  errno = 0;
-  const bool is_written =
-      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  if (is_written || errno == EPIPE) return;
-  throw MachineError(fmt::format("standard output: cannot be written: {}", std::strerror(errno)));
-}
-
-// A word that a POSIX shell reads as one.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+-@%";
-  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
-// A string that YAML reads as itself.
-std::string yaml_word(const std::string& text) {
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("''") : std::string(1, c);
-  return word + "'";
-}
-
-struct SimulateFlags {
-  std::string scenario;
-  std::string hardware;
-  std::vector<std::string> sets;
+struct SimulateFlags : ScenarioFlags {
   std::int32_t iterations = 0;
   std::string trace, plan;
-  bool json = false;
+  bool json = false, no_fixes = false;
 };
 
-std::string not_a_folder(const std::string& path) {
-  if (fs::is_directory(path)) throw InputError({path, 0, 0}, "", "is a folder; give a file");
-  return path;
-}
-
-// A file, or the name of a scenario that ships with the program.
-std::string find_scenario(const std::string& asked) {
-  if (fs::exists(asked)) return not_a_folder(asked);
-  const fs::path dir = fs::path(TIDEGATE_DATA_DIR) / "scenarios";
-  std::vector<std::string> names;
-  std::error_code absent;
-  for (const auto& entry : fs::directory_iterator(dir, absent)) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  }
-  std::ranges::sort(names);
-  if (std::ranges::find(names, asked) != names.end()) return (dir / (asked + ".yaml")).string();
-  std::string text = fmt::format("there is no scenario {}; ", asked);
-  const std::string near = nearest(fs::path(asked).stem().string(), names);
-  if (!near.empty()) text += fmt::format("did you mean {}? ", near);
-  text += fmt::format("those in {}:", dir.string());
-  for (const std::string& name : names) text += " " + name;
-  throw InputError(text);
-}
-
-// A path given on the command line is relative to where the person stands, not to the scenario.
-std::string hardware_override(const std::string& hardware) {
-  const bool is_path = hardware.find('/') != std::string::npos || hardware.ends_with(".yaml");
-  return yaml_word(is_path ? fs::absolute(hardware).lexically_normal().string() : hardware);
-}
-
 std::vector<Override> overrides_of(const SimulateFlags& flags) {
-  std::vector<Override> overrides;
-  if (!flags.hardware.empty())
-    overrides.emplace_back("hardware", hardware_override(flags.hardware));
-  for (const std::string& text : flags.sets) overrides.push_back(read_override(text));
+  std::vector<Override> overrides = overrides_of(static_cast<const ScenarioFlags&>(flags));
   if (flags.iterations > 0) overrides.emplace_back("iterations", std::to_string(flags.iterations));
   return overrides;
 }
 
 // Commands that run as they stand: this one with one thing changed.
-std::vector<std::string> next_commands(const SimulateFlags& flags, const Scenario& scenario) {
+std::vector<std::string> next_commands(const SimulateFlags& flags, const Scenario& scenario,
+                                       const Report& report) {
   std::string same = "tidegate simulate " + shell_word(flags.scenario);
   if (!flags.hardware.empty()) same += " --hardware " + shell_word(flags.hardware);
   for (const std::string& set : flags.sets) same += " --set " + shell_word(set);
-  return {
-      fmt::format("{} --set workload.accumulation={}", same, 2 * scenario.workload.accumulation),
-      same + " --trace trace.json   (open it in ui.perfetto.dev)", "tidegate validate published"};
+  std::string first =
+      fmt::format("{} --set workload.accumulation={}", same, 2 * scenario.workload.accumulation);
+  if (report.fixes && !report.fixes->found.empty()) {
+    first = same;
+    for (const std::string& set : report.fixes->found.front().sets)
+      first += " --set " + shell_word(set);
+  }
+  return {first, same + " --trace trace.json   (open it in ui.perfetto.dev)",
+          "tidegate validate published"};
+}
+
+// On a terminal only; 0 wipes it away.
+void show_progress(std::int32_t tried) {
+  if (isatty(STDERR_FILENO) == 0) return;
+  if (tried == 0) fmt::print(stderr, "\r\033[K");
+  if (tried > 0) fmt::print(stderr, "\rLooking for changes that fit: {} simulated", tried);
+  std::fflush(stderr);
 }
 
 int simulate_command(const SimulateFlags& flags) {
-  Scenario scenario = load_scenario(find_scenario(flags.scenario), overrides_of(flags));
+  const std::string path = find_scenario(flags.scenario);
+  const std::vector<Override> overrides = overrides_of(flags);
+  Scenario scenario = load_scenario(path, overrides);
   Prediction p = predict(scenario);
   add_elasticities(p);
+  if (!p.report.fits && !flags.no_fixes) {
+    p.report.fixes = find_fixes(path, overrides, p, {.progress = show_progress});
+    show_progress(0);
+  }
   if (!flags.plan.empty()) {
     write_atomically(flags.plan, [&](std::ostream& out) { out << dump(p.plan); });
   }
@@ -132,7 +92,7 @@ int simulate_command(const SimulateFlags& flags) {
                   scenario.allocator);
     });
   }
-  p.report.facts.next = next_commands(flags, scenario);
+  p.report.facts.next = next_commands(flags, scenario, p.report);
   print(flags.json ? to_json(p.report) : to_text(p.report));
   return 0;
 }
@@ -180,18 +140,12 @@ int field_command(const FieldOptions& options, bool json) {
 void add_simulate(CLI::App& app, SimulateFlags& flags, int& code) {
   CLI::App* sim =
       app.add_subcommand("simulate", "predict a scenario: speed, memory, what holds it back");
-  sim->add_option("scenario", flags.scenario,
-                  "scenario file (docs/scenario.md), or the name of one in scenarios/")
-      ->required();
-  sim->add_option("--hardware", flags.hardware,
-                  "profile instead of the scenario's: a name of hw_profiles/ or a file");
-  sim->add_option("--set", flags.sets,
-                  "override a key, of the profile when it begins with machine.; may be repeated")
-      ->allow_extra_args(false);
+  add_scenario_flags(*sim, flags);
   sim->add_option("--iterations", flags.iterations, "iterations to simulate")
       ->check(CLI::Range(1, most_iterations));
   sim->add_option("--trace", flags.trace, "write a timeline for ui.perfetto.dev to this file");
   sim->add_option("--plan", flags.plan, "write the plan to this file, a line per task");
+  sim->add_flag("--no-fixes", flags.no_fixes, "do not look for changes when the run does not fit");
   sim->add_flag("--json", flags.json, "print JSON (docs/report_json.md)");
   sim->footer(
       "Examples:\n"
@@ -294,6 +248,7 @@ int run(int argc, char** argv) {
       "  tidegate simulate scenarios/mlp_offload_70b.yaml --set policy.optimizer.cache=false "
       "--json\n"
       "  tidegate inspect scenarios/configs/llama-2-7b.json\n"
+      "  tidegate plot rok llama31_8b_h200 -o rok.svg\n"
       "  tidegate validate published\n"
       "Help of a command: tidegate simulate --help\n"
       "Exit codes: 0 an answer, 1 a check failed, 2 wrong input, 3 machine error, 4 internal "
@@ -303,9 +258,11 @@ int run(int argc, char** argv) {
   InspectFlags inspect_flags;
   PublishedFlags published_flags;
   FieldFlags field_flags;
+  PlotFlags plot_flags;
   add_simulate(app, simulate_flags, code);
   add_inspect(app, inspect_flags, code);
   add_policies(app, code);
+  add_plot(app, plot_flags);
   add_validate(app, published_flags, field_flags, code);
   try {
     app.parse(argc, argv);

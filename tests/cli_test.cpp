@@ -268,6 +268,70 @@ TEST_CASE("a run that does not fit is an answer", "[cli]") {
   CHECK(report["overflows"][0]["owners"][0]["name"] == "optimizer states");
 }
 
+TEST_CASE("changes that would fit are offered, unless nobody asks for them", "[cli]") {
+  const std::string file = scenarios + "qwen25_7b_twin_flow_a100.yaml";
+  const std::vector<std::string> command = {"simulate", file, "--set",
+                                            "machine.gpus.memory=20 GiB"};
+  const Finished first = tidegate_with(command);
+  CHECK_THAT(first.out, Containing("Changes that fit") && Containing("     --set "));
+  // The first command under Next is the first of them.
+  const std::size_t next = first.out.find("Next\n  ") + 7;
+  const std::string line = first.out.substr(next, first.out.find('\n', next) - next);
+  const Finished again =
+      test::run({"/bin/sh", "-c",
+                 std::string(TIDEGATE_EXECUTABLE) + line.substr(std::string("tidegate").size())});
+  INFO(line);
+  CHECK(again.code == 0);
+  CHECK_THAT(again.out, Containing("\nFits. "));
+  auto without = command;
+  without.insert(without.end(), {"--no-fixes", "--json"});
+  CHECK(parsed(tidegate_with(without))["fixes"].is_null());
+}
+
+TEST_CASE("plot rok prints its points and writes a picture", "[cli]") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("s.yaml", scenario(good_workload));
+  const std::string svg = (folder.path() / "rok.svg").string();
+  const json plot = parsed(tidegate_with({"plot", "rok", file, "-o", svg, "--micro-batch", "1,2",
+                                          "--policies", "keep,full", "--json"}));
+  CHECK(plot["schema"] == "tidegate.rok/1");
+  REQUIRE(plot["curves"].size() == 2);
+  CHECK(plot["curves"][1]["name"] == "recompute full");
+  CHECK(plot["curves"][1]["points"].size() == 2);
+  CHECK_THAT(text_of(svg), Containing("<svg ") && Containing("</svg>"));
+  CHECK_THAT(tidegate_with({"plot", "rok", file, "--micro-batch", "2"}).out,
+             Containing("recompute selective"));
+
+  const Finished wrong = tidegate_with({"plot", "rok", file, "--policies", "kept"});
+  CHECK(wrong.code == 2);
+  CHECK_THAT(wrong.err, Containing("there are: keep, full, selective"));
+  const Finished none = tidegate_with({"plot", "rok", file, "--micro-batch", "0"});
+  CHECK(none.code == 2);
+  const std::string layers = folder.write("l.yaml", scenario("{layers: [{name: a, forward: []}]}"));
+  CHECK(tidegate_with({"plot", "rok", layers}).code == 2);
+}
+
+TEST_CASE("every key of the plot's points is documented, and no other", "[docs]") {
+  const std::string docs = text_of(source + "/docs/rok_json.md");
+  const TemporaryFolder folder;
+  const json plot = parsed(
+      tidegate_with({"plot", "rok", folder.write("s.yaml", scenario(good_workload)), "--json"}));
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : plot.items()) keys.push_back(key);
+  for (const auto& [key, value] : plot["curves"][0].items()) keys.push_back("curves[]." + key);
+  for (const auto& [key, value] : plot["curves"][0]["points"][0].items())
+    keys.push_back("curves[].points[]." + key);
+  std::size_t rows = 0;
+  for (std::size_t at = docs.find("\n| `"); at != std::string::npos;
+       at = docs.find("\n| `", at + 1))
+    ++rows;
+  CHECK(rows == keys.size());
+  for (const std::string& key : keys) {
+    INFO(key);
+    CHECK(docs.find("| `" + key + "` |") != std::string::npos);
+  }
+}
+
 TEST_CASE("--hardware replaces the scenario's machine", "[cli]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("s.yaml", scenario(good_workload));
@@ -301,12 +365,14 @@ TEST_CASE("the commands under Next run as they stand", "[cli]") {
 
 TEST_CASE("every command explains itself with an example", "[cli]") {
   const std::vector<std::vector<std::string>> commands = {{},
-                                                          {"simulate"},
-                                                          {"inspect"},
-                                                          {"policies"},
-                                                          {"validate"},
-                                                          {"validate", "published"},
-                                                          {"validate", "field"}};
+                                                           {"simulate"},
+                                                           {"inspect"},
+                                                           {"policies"},
+                                                           {"plot"},
+                                                           {"plot", "rok"},
+                                                           {"validate"},
+                                                           {"validate", "published"},
+                                                           {"validate", "field"}};
   for (std::vector<std::string> command : commands) {
     command.emplace_back("--help");
     const Finished run = tidegate_with(command);

@@ -113,6 +113,19 @@ Value load_file(const std::string& path) {
   return load_text(text.str(), path);
 }
 
+std::string word(const std::string& text) {
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  constexpr std::string_view more = "0123456789_";
+  const auto is_plain = [&](char c) {
+    return letters.find(c) != std::string_view::npos || more.find(c) != std::string_view::npos;
+  };
+  const bool begins = !text.empty() && letters.find(text.front()) != std::string_view::npos;
+  if (begins && std::ranges::all_of(text, is_plain) && text != "null") return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("''") : std::string(1, c);
+  return quoted + "'";
+}
+
 void set(Value& root, const std::string& path, const std::string& text, const Where& where) {
   Value* at = &root;
   std::size_t from = 0;

@@ -49,6 +49,9 @@ Value load_text(const std::string& text, const std::string& name);
 /// list.
 void set(Value& root, const std::string& path, const std::string& text, const Where& where);
 
+/// Text that YAML reads as this string: quoted unless it is a plain word.
+std::string word(const std::string& text);
+
 enum class Bound { positive, non_negative };
 
 class Map;

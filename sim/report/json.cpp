@@ -142,6 +142,29 @@ Json elasticities_json(const Report& report) {
   return list;
 }
 
+Json fix_json(const Report::Fix& fix) {
+  Json pools = Json::array();
+  for (const auto& [name, peak, capacity] : fix.pools) {
+    pools.push_back(
+        {{"name", name}, {"peak_bytes", whole(peak)}, {"capacity_bytes", whole(capacity)}});
+  }
+  return {{"what", fix.what},
+          {"set", fix.sets},
+          {"iteration_s", number(fix.iteration_time)},
+          {"tokens_per_s", number(fix.tokens_per_second)},
+          {"slow_down", number(fix.slow_down)},
+          {"pools", pools}};
+}
+
+Json fixes_json(const std::optional<Report::Fixes>& fixes) {
+  if (!fixes) return nullptr;
+  Json found = Json::array();
+  for (const Report::Fix& fix : fixes->found) found.push_back(fix_json(fix));
+  return {{"tried", fixes->tried},
+          {"found", found},
+          {"nearest", fixes->nearest ? fix_json(*fixes->nearest) : Json(nullptr)}};
+}
+
 Json critical_path_json(const Report& report) {
   Json tasks = Json::array();
   for (const auto& [name, time, count] : report.critical_tasks) {
@@ -208,6 +231,7 @@ std::string to_json(const Report& report) {
   add_facts(json, report.facts);
   json["fits"] = report.fits;
   json["overflows"] = overflows_json(report);
+  json["fixes"] = fixes_json(report.fixes);
   add_speed(json, report);
   json["pools"] = pools_json(report);
   json["resources"] = resources_json(report);

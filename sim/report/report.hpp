@@ -154,6 +154,26 @@ struct Report {
     std::string name;  ///< "nvme", "gpu*.h2d (4)"
     double value = 0;
   };
+  /// A change with which a run that does not fit would fit, found by simulating it.
+  struct Fix {
+    struct Pool {
+      std::string name;
+      Bytes peak;  ///< with the change: of a pool that still overflows, what it needs
+      Bytes capacity;
+      bool operator==(const Pool&) const = default;
+    };
+    std::string what;               ///< "recompute every block in backward"
+    std::vector<std::string> sets;  ///< "key=value", as --set takes them; nothing else changes
+    Seconds iteration_time;
+    double tokens_per_second = 0;
+    double slow_down = 1;     ///< iteration time, divided by that of the run with enough memory
+    std::vector<Pool> pools;  ///< those that overflow without the change, or with it
+  };
+  struct Fixes {
+    std::int32_t tried = 0;      ///< changes simulated
+    std::vector<Fix> found;      ///< fewest keys first, then fastest
+    std::optional<Fix> nearest;  ///< when none fits: the one that lacks the smallest part of a pool
+  };
   /// No order of the same tasks repeats faster:
   ///   time = max(chain, work of each resource)
   struct Bound {
@@ -186,6 +206,7 @@ struct Report {
   std::vector<Step> critical_tasks;           ///< largest first
   Bound bound;
   std::vector<Elasticity> elasticities;  ///< most exposed first; empty when nobody asked (sim/run)
+  std::optional<Fixes> fixes;            ///< nothing when the run fits or nobody asked (sim/run)
   std::vector<Path> paths;
   std::vector<Link> links;
 };

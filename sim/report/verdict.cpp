@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/report/fixes.hpp"
 #include "sim/report/kin.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/words.hpp"
@@ -159,6 +160,8 @@ std::string bound_text(const Report& report) {
 
 std::string verdict_text(const Report& report, std::size_t width) {
   std::string text = overflows_text(report, width) + shortages_text(report, width);
+  const std::string fixes = fixes_text(report, width);
+  if (!fixes.empty()) text += fixes + "\n";
   for (const std::string& line : {speed_text(report), binding_text(report), bound_text(report)}) {
     if (!line.empty()) text += wrap(line, width) + "\n";
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 
 #include <fmt/core.h>
 
@@ -37,6 +38,15 @@ std::string bar(double fraction, std::size_t columns) {
   std::string text;
   for (std::size_t i = 0; i < whole / 8; ++i) text += "█";
   return text + eighths[whole % 8];
+}
+
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view plain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./=:,+-@%";
+  if (!text.empty() && text.find_first_not_of(plain) == std::string::npos) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
 }
 
 std::string join(const std::vector<std::string>& parts, const char* between) {

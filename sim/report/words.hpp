@@ -22,6 +22,9 @@ double share_of(Seconds part, Seconds whole);
 /// A bar of at most `columns` columns, in eighths of one.
 std::string bar(double fraction, std::size_t columns);
 
+/// A word that a POSIX shell reads as one: quoted where it must be.
+std::string shell_word(const std::string& text);
+
 /// The parts that are not empty, with `between` between them.
 std::string join(const std::vector<std::string>& parts, const char* between);
 

@@ -125,6 +125,14 @@ Override read_override(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
+yaml::Value scenario_values(const std::string& path, const std::vector<Override>& overrides) {
+  yaml::Value root = yaml::load_file(path);
+  for (const auto& [key, text] : overrides) {
+    if (!key.starts_with(machine_prefix)) yaml::set(root, key, text, {"--set " + key, 0, 0});
+  }
+  return root;
+}
+
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides) {
   return read_scenario(yaml::load_file(path), std::filesystem::path(path).stem().string(), path,
                        overrides);

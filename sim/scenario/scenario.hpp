@@ -44,6 +44,8 @@ Override read_override(const std::string& text);
 /// scenario's own paths are relative. Throws InputError with all problems, or those of its profile.
 Scenario read_scenario(yaml::Value root, const std::string& name, const std::string& path,
                        const std::vector<Override>& overrides = {});
+/// The file's values with the overrides in place, those of the profile left out.
+yaml::Value scenario_values(const std::string& path, const std::vector<Override>& overrides);
 
 /// Reads a scenario file. Throws InputError with all problems of the file, or of its profile.
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides = {});

@@ -46,6 +46,9 @@ Report full_report() {
   run.facts.notes = {"noted"};
   Report report = run.report();
   report.elasticities = {{"drive", 0.5}};
+  report.fixes = {
+      .tried = 3,
+      .found = {{.what = "less", .sets = {"a=1"}, .pools = {{"gpu", Bytes(1), Bytes(2)}}}}};
   return report;
 }
 
@@ -70,6 +73,29 @@ TEST_CASE("the JSON report carries the numbers of the report", "[json]") {
   CHECK(report["resources"][2]["name"] == "drive");
   CHECK(report["resources"][2]["exposed_s"] == 4.0);
   CHECK(report["bound_s"] == 7.0);
+}
+
+TEST_CASE("the JSON report has the changes that fit, or the nearest", "[json]") {
+  Report report = two_ranks(20).report();
+  CHECK(json::parse(to_json(report))["fixes"].is_null());
+  const Report::Fix fix{.what = "half the batch",
+                        .sets = {"a.b=1", "c={d: 2}"},
+                        .iteration_time = Seconds(3),
+                        .tokens_per_second = 7,
+                        .slow_down = 1.5,
+                        .pools = {{"gpu", Bytes(5), Bytes(6)}}};
+  const json as_json = {{"what", "half the batch"},
+                        {"set", {"a.b=1", "c={d: 2}"}},
+                        {"iteration_s", 3.0},
+                        {"tokens_per_s", 7.0},
+                        {"slow_down", 1.5},
+                        {"pools", {{{"name", "gpu"}, {"peak_bytes", 5}, {"capacity_bytes", 6}}}}};
+  report.fixes = {.tried = 4, .found = {fix}};
+  CHECK(json::parse(to_json(report))["fixes"] ==
+        json{{"tried", 4}, {"found", {as_json}}, {"nearest", nullptr}});
+  report.fixes = {.tried = 4, .nearest = fix};
+  CHECK(json::parse(to_json(report))["fixes"] ==
+        json{{"tried", 4}, {"found", json::array()}, {"nearest", as_json}});
 }
 
 TEST_CASE("a number that cannot be stated is null", "[json]") {

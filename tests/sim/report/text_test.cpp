@@ -49,6 +49,44 @@ TEST_CASE("the text begins with the verdict, the speed and what holds it back", 
                        "No schedule of these tasks beats 7 s (longest chain of dependences).\n"));
 }
 
+TEST_CASE("changes that fit are told with their flags, cost and peaks", "[text]") {
+  Report report = full_run(10).report();
+  report.fixes = {.tried = 7,
+                  .found = {{.what = "less of it",
+                             .sets = {"a.b=2", "c={name: x, k: 1}"},
+                             .iteration_time = 15_s,
+                             .tokens_per_second = 11234,
+                             .slow_down = 1.5,
+                             .pools = {{"gpu0", 2_GiB, 4_GiB}, {"gpu1", 2_GiB, 4_GiB}}}}};
+  CHECK(has(to_text(report, 100),
+            "Changes that fit, fewest keys first, then fastest; 7 were simulated.\n"
+            "  1. less of it\n"
+            "     --set a.b=2\n"
+            "     --set 'c={name: x, k: 1}'\n"
+            "     An iteration takes 15 s (50 % longer), 11230 tokens/s. gpu0 (2 alike) peaks at 2 "
+            "GiB of 4 GiB.\n"
+            "\n"
+            "With enough memory"));
+}
+
+TEST_CASE("when no change fits, the nearest is told with the memory that it needs", "[text]") {
+  Report report = full_run(10).report();
+  report.fixes = {
+      .tried = 7,
+      .nearest = Report::Fix{.what = "less of it",
+                             .sets = {"a.b=2"},
+                             .iteration_time = 10_s,
+                             .tokens_per_second = 16850,
+                             .slow_down = 1,
+                             .pools = {{"gpu0", 5_GiB, 4_GiB}, {"host", 1_GiB, 2_GiB}}}};
+  CHECK(has(to_text(report, 100),
+            "No change found that fits; 7 were simulated.\n"
+            "  Nearest: less of it\n"
+            "  --set a.b=2\n"
+            "  It would fit with gpu0 of 5 GiB (it has 4 GiB). An iteration takes 10 s (as long), "
+            "16850 tokens/s.\n"));
+}
+
 TEST_CASE("pools that differ in their name only are told once", "[text]") {
   const std::string text = to_text(full_run(20).report());
   CHECK(has(text,

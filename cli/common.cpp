@@ -1,0 +1,81 @@
+#include "cli/common.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+
+#include "models/base/error.hpp"
+#include "models/base/yaml.hpp"
+
+namespace tidegate {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A path given on the command line is relative to where the person stands, not to the scenario.
+std::string hardware_override(const std::string& hardware) {
+  const bool is_path = hardware.find('/') != std::string::npos || hardware.ends_with(".yaml");
+  return yaml::word(is_path ? fs::absolute(hardware).lexically_normal().string() : hardware);
+}
+
+}  // namespace
+
+void print(const std::string& text) {
+  errno = 0;
+  const bool is_written =
+      std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (is_written || errno == EPIPE) return;
+  throw MachineError(fmt::format("standard output: cannot be written: {}", std::strerror(errno)));
+}
+
+std::string not_a_folder(const std::string& path) {
+  if (fs::is_directory(path)) throw InputError({path, 0, 0}, "", "is a folder; give a file");
+  return path;
+}
+
+std::string find_scenario(const std::string& asked) {
+  if (fs::exists(asked)) return not_a_folder(asked);
+  const fs::path dir = fs::path(TIDEGATE_DATA_DIR) / "scenarios";
+  std::vector<std::string> names;
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator(dir, absent)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  if (std::ranges::find(names, asked) != names.end()) return (dir / (asked + ".yaml")).string();
+  std::string text = fmt::format("there is no scenario {}; ", asked);
+  const std::string near = nearest(fs::path(asked).stem().string(), names);
+  if (!near.empty()) text += fmt::format("did you mean {}? ", near);
+  text += fmt::format("those in {}:", dir.string());
+  for (const std::string& name : names) text += " " + name;
+  throw InputError(text);
+}
+
+std::vector<Override> overrides_of(const ScenarioFlags& flags) {
+  std::vector<Override> overrides;
+  if (!flags.hardware.empty())
+    overrides.emplace_back("hardware", hardware_override(flags.hardware));
+  for (const std::string& text : flags.sets) overrides.push_back(read_override(text));
+  return overrides;
+}
+
+void add_scenario_flags(CLI::App& command, ScenarioFlags& flags) {
+  command
+      .add_option("scenario", flags.scenario,
+                  "scenario file (docs/scenario.md), or the name of one in scenarios/")
+      ->required();
+  command.add_option("--hardware", flags.hardware,
+                     "profile instead of the scenario's: a name of hw_profiles/ or a file");
+  command
+      .add_option("--set", flags.sets,
+                  "override a key, of the profile when it begins with machine.; may be repeated")
+      ->allow_extra_args(false);
+}
+
+}  // namespace tidegate

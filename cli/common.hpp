@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sim/scenario/scenario.hpp"
+
+namespace CLI {
+class App;
+}
+
+/// What several commands share: where a scenario comes from, and how to print.
+namespace tidegate {
+
+/// To standard output. A reader that closed the pipe has seen enough; any other failure throws
+/// MachineError.
+void print(const std::string& text);
+
+/// The path, unless it is a folder: then InputError.
+std::string not_a_folder(const std::string& path);
+
+/// A scenario and what replaces its values.
+struct ScenarioFlags {
+  std::string scenario;
+  std::string hardware;
+  std::vector<std::string> sets;
+};
+void add_scenario_flags(CLI::App& command, ScenarioFlags& flags);
+
+/// A file, or the file of a scenario that ships with the program by its name.
+std::string find_scenario(const std::string& asked);
+std::vector<Override> overrides_of(const ScenarioFlags& flags);
+
+}  // namespace tidegate

@@ -1,0 +1,53 @@
+#include "cli/plot.hpp"
+
+#include <ostream>
+
+#include <CLI/CLI.hpp>
+
+#include "models/base/files.hpp"
+#include "sim/run/rok.hpp"
+
+namespace tidegate {
+namespace {
+
+void plot_rok(const PlotFlags& flags) {
+  const RokPlot plot =
+      rok_plot(find_scenario(flags.scenario.scenario), overrides_of(flags.scenario),
+               {flags.policies, flags.micro_batches});
+  if (!flags.file.empty()) {
+    write_atomically(flags.file, [&](std::ostream& out) { out << to_svg(to_chart(plot)); });
+  }
+  print(flags.json ? to_json(plot) : to_text(plot));
+}
+
+}  // namespace
+
+void add_plot(CLI::App& app, PlotFlags& flags) {
+  CLI::App* plot = app.add_subcommand("plot", "draw predictions");
+  plot->footer("Example:\n  tidegate plot rok llama31_8b_h200 -o rok.svg");
+  CLI::App* rok = plot->add_subcommand(
+      "rok", "recompute, offload or keep activations: memory against throughput");
+  add_scenario_flags(*rok, flags.scenario);
+  rok->add_option("-o,--output", flags.file, "write the plot to this SVG file");
+  rok->add_option("--micro-batch", flags.micro_batches,
+                  "micro-batch sizes; without it 1, 2, 4, ... until one does not fit")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(CLI::Range(1, 1'000'000));
+  rok->add_option("--policies", flags.policies,
+                  "keep, full, selective (recomputation) or other names of activation policies")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  rok->add_flag("--json", flags.json, "print JSON (docs/rok_json.md)");
+  rok->footer(
+      "Examples:\n"
+      "  tidegate plot rok llama31_8b_h200 -o rok.svg\n"
+      "  tidegate plot rok qwen25_7b_twin_flow_a100 --micro-batch 1,2,4,8 --policies keep,full "
+      "--json");
+  rok->callback([&flags] { plot_rok(flags); });
+  plot->callback([plot] {
+    if (plot->get_subcommands().empty()) print(plot->help());
+  });
+}
+
+}  // namespace tidegate

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/common.hpp"
+
+namespace tidegate {
+
+struct PlotFlags {
+  ScenarioFlags scenario;
+  std::vector<std::int64_t> micro_batches;
+  std::vector<std::string> policies;
+  std::string file;
+  bool json = false;
+};
+
+/// The command `plot` and its pictures.
+void add_plot(CLI::App& app, PlotFlags& flags);
+
+}  // namespace tidegate
