@@ -49,9 +49,10 @@ void other_activations(const Overfull& now, Changes& changes) {
       add("run every block again in backward, from the input of every second",
           "{name: recompute, mode: full, every: 2}");
     } else if (entry.name != now.policy("activations")) {
-      const std::string what = fmt::format("activations: {}", entry.help);
-      add(what, std::string(entry.name));
-      for (const std::string& text : with_paths(now, entry.name)) add(what, text);
+      for (const std::string& text : activation_texts(entry.name, now.scenario().machine)) {
+        add(fmt::format("activations {}", entry.help), text);
+        changes.back().instead_of = entry.name;
+      }
     }
   }
 }
@@ -200,6 +201,15 @@ bool is_within(const std::string& inner, const std::string& outer) {
 }
 
 }  // namespace
+
+std::vector<std::string> activation_texts(std::string_view name, const Machine& machine) {
+  std::vector<std::string> texts = {std::string(name)};
+  for (const StoragePath& path : machine.paths()) {
+    texts.push_back(fmt::format("{{name: {}, to: [{}]}}", name, yaml::word(path.name)));
+  }
+  texts.push_back(fmt::format("{{name: {}, to: host}}", name));
+  return texts;
+}
 
 std::string describe(const Change& change) {
   std::vector<std::string> parts = {change.what};

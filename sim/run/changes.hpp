@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/base/yaml.hpp"
@@ -14,7 +15,13 @@ namespace tidegate {
 struct Change {
   std::string what;  ///< without the ZeRO stage, which `sets` has
   std::vector<Override> sets;
+  /// Of changes with the same word, the first that is accepted is meant; empty: this one.
+  std::string instead_of = {};
 };
+
+/// Values of policy.activations for a policy of the table, to be tried in order until one is
+/// accepted: alone, with a storage path, and with the host.
+std::vector<std::string> activation_texts(std::string_view name, const Machine& machine);
 
 /// What changes: "optimizer states and Adam on the host; ZeRO stage 2".
 std::string describe(const Change& change);

@@ -59,11 +59,12 @@ class Search {
   /// Simulates a change while fewer than `most` were. Leaves out what is refused or would change
   /// the batch.
   void attempt(const Change& change, std::int32_t most) {
-    if (tried_ >= most) return;
+    if (tried_ >= most || accepted_.contains(change.instead_of)) return;
     std::vector<Override> overrides = overrides_;
     overrides.insert(overrides.end(), change.sets.begin(), change.sets.end());
     try {
       Scenario scenario = load_scenario(path_, overrides);
+      if (!change.instead_of.empty()) accepted_.insert(change.instead_of);
       if (search_.progress) search_.progress(tried_);
       ++tried_;
       const Report report = predict(scenario).report;
@@ -97,6 +98,7 @@ class Search {
   const Prediction& base_;
   const FixSearch& search_;
   std::int32_t tried_ = 0;
+  std::set<std::string> accepted_;
   std::vector<Trial> trials_;
 };
 

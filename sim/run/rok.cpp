@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "models/base/error.hpp"
+#include "sim/run/changes.hpp"
 
 namespace tidegate {
 namespace {
@@ -15,26 +16,13 @@ constexpr std::array<std::string_view, 4> standing = {"parameters", "parameter s
                                                       "persistent parameters", "optimizer states"};
 
 // A curve's name, and the texts of policy.activations that may give it: the first that is accepted.
-struct Choice {
+struct PolicyChoice {
   std::string name;
   std::vector<std::string> texts;  ///< empty: the scenario's own
 };
 
-// Policies of files need a storage path, or a list of them.
-std::vector<std::string> texts_of(std::string_view name, const Machine& machine) {
-  std::vector<std::string> texts = {std::string(name)};
-  std::string all;
-  for (const StoragePath& path : machine.paths()) {
-    const std::string word = yaml::word(path.name);
-    texts.push_back("{name: " + std::string(name) + ", path: " + word + "}");
-    all += (all.empty() ? "" : ", ") + word;
-  }
-  if (!all.empty()) texts.push_back("{name: " + std::string(name) + ", paths: [" + all + "]}");
-  return texts;
-}
-
-std::vector<Choice> known_choices(const Machine& machine) {
-  std::vector<Choice> choices = {
+std::vector<PolicyChoice> known_choices(const Machine& machine) {
+  std::vector<PolicyChoice> choices = {
       {"keep", {"keep"}},
       {"recompute full", {"{name: recompute, mode: full}"}},
       {"recompute selective", {"{name: recompute, mode: selective}"}},
@@ -42,7 +30,7 @@ std::vector<Choice> known_choices(const Machine& machine) {
   for (const PolicyEntry& entry : policy_table()) {
     const bool is_named = entry.name == "keep" || entry.name == "recompute";
     if (entry.section != "activations" || is_named) continue;
-    choices.push_back({std::string(entry.name), texts_of(entry.name, machine)});
+    choices.push_back({std::string(entry.name), activation_texts(entry.name, machine)});
   }
   return choices;
 }
@@ -52,13 +40,18 @@ bool is_asked(const std::string& word, const std::string& name) {
          (word == "recompute" && name == "recompute full");
 }
 
-std::vector<Choice> chosen(const std::vector<std::string>& words, const Machine& machine) {
-  const std::vector<Choice> known = known_choices(machine);
-  if (words.empty()) return known;
-  std::vector<Choice> choices;
+std::vector<PolicyChoice> chosen(const std::vector<std::string>& words, const std::string& own,
+                           const Machine& machine) {
+  const std::vector<PolicyChoice> known = known_choices(machine);
+  std::vector<PolicyChoice> choices;
+  for (const PolicyChoice& c : known) {
+    const bool is_usual = c.name == "keep" || c.name.starts_with("recompute ") ||
+                          c.name == "ssdtrain" || c.name == own;
+    if (words.empty() && is_usual) choices.push_back(c);
+  }
   for (const std::string& word : words) {
     const auto at =
-        std::ranges::find_if(known, [&](const Choice& c) { return is_asked(word, c.name); });
+        std::ranges::find_if(known, [&](const PolicyChoice& c) { return is_asked(word, c.name); });
     if (at == known.end()) {
       std::string text = "--policies " + word + ": is not known; there are: keep, full, selective";
       for (std::size_t i = 3; i < known.size(); ++i) text += ", " + known[i].name;
@@ -92,7 +85,7 @@ class Points {
       : path_(path), overrides_(overrides) {}
 
   /// The overrides with which a choice is accepted. Nothing when none is; then `why` says it.
-  std::optional<std::vector<Override>> accepted(const Choice& choice,
+  std::optional<std::vector<Override>> accepted(const PolicyChoice& choice,
                                                 std::optional<InputError>& why) const {
     if (choice.texts.empty()) return overrides_;
     for (const std::string& text : choice.texts) {
@@ -120,7 +113,7 @@ class Points {
     for (std::size_t i = 0; i < p.report.pools.size(); ++i) {
       const Report::Pool& pool = p.report.pools[i];
       if (p.plan.pools[i].place.tier != Tier::gpu) continue;
-      point.activation_peak = std::max(point.activation_peak, pool.peak - standing_bytes(pool));
+      point.activation_peak = std::max(point.activation_peak, pool.steady_peak - standing_bytes(pool));
       plot.room = std::min(plot.room, pool.capacity - standing_bytes(pool));
     }
     for (const Report::Overflow& o : p.report.overflows) point.overflows.push_back(o.pool);
@@ -150,7 +143,7 @@ RokPlot rok_plot(const std::string& path, const std::vector<Override>& overrides
   const std::string own = own_policy(scenario_values(path, overrides));
   const Points points(path, overrides);
   const bool is_default = options.micro_batches.empty();
-  for (Choice choice : chosen(options.policies, scenario.machine)) {
+  for (PolicyChoice choice : chosen(options.policies, own, scenario.machine)) {
     if (choice.name == own && own != "keep") choice.texts.clear();
     std::optional<InputError> why;
     const auto accepted = points.accepted(choice, why);

@@ -36,7 +36,8 @@ struct RokPlot {
 };
 
 struct RokOptions {
-  /// keep, full, selective, or another activation policy by its name in policy_table(); empty: all.
+  /// keep, full, selective, or another activation policy by its name in policy_table(); empty:
+  /// these three, ssdtrain where there is one, and the scenario's own.
   /// The scenario's own options hold for the policy that it names.
   std::vector<std::string> policies;
   /// Empty: 1, 2, 4, … 64, each curve until the first that does not fit.
