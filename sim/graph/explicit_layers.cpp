@@ -140,6 +140,9 @@ Layer read_layer(const yaml::Node& node, DType dtype) {
       layer.operators.push_back(read_operator(one, dtype, storages));
       layer.operators.back().name = name;
     }
+    if (operators->is_sequence() && operators->items().empty()) {
+      operators->problem("is empty; list one operator at least, or give the layer's own kernels");
+    }
   } else {
     layer.operators.push_back(read_operator(map, dtype, storages));
     layer.operators.back().name = layer.name;

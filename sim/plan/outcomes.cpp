@@ -57,10 +57,15 @@ bool Outcomes::is_possible(ChoiceId choice) const {
   return std::ranges::all_of(asked_, [&](ChoiceId other) { return agree(choice, other); });
 }
 
+// Whether the outcome of a allows that of b.
 bool Outcomes::agree(ChoiceId a, ChoiceId b) const {
   const Choice &x = plan_.choices[index(a)], &y = plan_.choices[index(b)];
-  if (x.watched != y.watched || deciders(a).first != deciders(b).first) return true;
+  if (deciders(a).first != deciders(b).first) return true;
   const bool x_yes = outcomes_[index(a)] != 0, y_yes = outcomes_[index(b)] != 0;
+  if (x.watched != y.watched) {
+    const auto after = plan_.after(y.watched);
+    return !x_yes || y_yes || std::ranges::find(after, x.watched) == after.end();
+  }
   if (x.rule == y.rule) return x_yes == y_yes;
   return x.rule == Choice::Rule::unfinished ? x_yes || !y_yes : y_yes || !x_yes;
 }

@@ -53,7 +53,7 @@ void Gatherer::begin(std::span<const Visit> visits, bool is_recorded) {
   at_ = 0;
   is_recorded_ = is_recorded;
   for (const Visit& visit : visits) add_uses(visit);
-  find_reuse(max_reuse_distance_);
+  if (is_active_) find_reuse(max_reuse_distance_);
 }
 
 void Gatherer::add_uses(const Visit& visit) {

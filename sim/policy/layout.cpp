@@ -14,6 +14,8 @@ Layout::Layout(const Parallel& parallel, std::int64_t nodes, std::int64_t gpus_p
   ensure(gpus_ % (t * p) == 0, "tensor and pipeline parallelism divide the GPUs");
   ensure(gpus_per_node % t == 0, "tensor parallelism divides the GPUs of a node");
   const std::int64_t stage = gpus_ / p;  // ranks of a stage
+  ensure(stage % gpus_per_node == 0 || gpus_per_node % stage == 0,
+         "a stage is whole nodes or part of one");
   const std::int64_t seen = std::min(stage, gpus_per_node);
   const std::int64_t fold = is_folded ? t : 1;
   per_stage_ = static_cast<std::uint16_t>(seen / fold);

@@ -35,7 +35,8 @@ struct RankGroup {
 /// and share nothing but their own links.
 class Layout {
  public:
-  /// tensor · pipeline divides the GPUs, and tensor those of a node.
+  /// tensor · pipeline divides the GPUs, and tensor those of a node; a stage is whole nodes or part
+  /// of one.
   Layout(const Parallel& parallel, std::int64_t nodes, std::int64_t gpus_per_node, bool is_folded);
   /// `ranks` data-parallel ranks, all of them here, of `world`.
   static Layout data_parallel(std::uint16_t ranks, std::int64_t world);

@@ -53,11 +53,32 @@ void PipelineLinks::receive(const Action& action) {
   const std::int64_t piece = action.piece(stages());
   const auto found = sent_.find(key(piece, action));
   if (found == sent_.end()) return;
-  const std::vector<TaskId> received = std::move(found->second);
+  std::vector<TaskId> received = std::move(found->second);
   sent_.erase(found);
+  if (!step_.graph().is_sequence_parallel) gather(action, received);
   const std::uint16_t first = step_.layout().first_rank(action.stage);
   for (const std::uint16_t r : step_.crew(action.stage)) {
     step_.rank(r).compute.also(received[static_cast<std::size_t>(r - first)]);
+  }
+}
+
+// By rank of the stage: the part that was received becomes the whole.
+void PipelineLinks::gather(const Action& action, std::vector<TaskId>& received) {
+  const std::int64_t piece = action.piece(stages());
+  const std::size_t layer = border(piece, action.is_forward ? piece - 1 : piece + 1);
+  const Collective whole{.kind = CollectiveKind::all_gather,
+                         .bytes = step_.graph().layers[layer].input};
+  const std::uint16_t first = step_.layout().first_rank(action.stage);
+  for (const Communicator& c : step_.tensor_groups(action.stage)) {
+    std::vector<TaskId> parts;
+    for (std::uint16_t i = 0; i < c.group.here; ++i) {
+      parts.push_back(received[static_cast<std::size_t>(c.group.rank(i) - first)]);
+    }
+    const TaskId task = step_.tensor_collective("gather received", c,
+                                                static_cast<std::int32_t>(layer), whole, parts);
+    for (std::uint16_t i = 0; i < c.group.here; ++i) {
+      received[static_cast<std::size_t>(c.group.rank(i) - first)] = task;
+    }
   }
 }
 

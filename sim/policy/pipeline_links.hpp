@@ -13,9 +13,9 @@ namespace tidegate {
 /// What the pieces of a pipelined network send each other: activations to the piece behind,
 /// gradients to the piece before, rank i of a stage to rank i of the other.
 ///
-/// Tensor-parallel ranks hold the same activations. Each sends its part alone (scatter and gather
-/// of Megatron-LM: Narayanan et al. 2021, arXiv 2104.04473, section 4.1; the gather within the node
-/// is not in the plan). With sequence parallelism each rank has and needs a part anyway.
+/// Tensor-parallel ranks hold the same activations. Each sends its part alone, and the receivers
+/// gather it within their group (scatter and gather of Megatron-LM: Narayanan et al. 2021, arXiv
+/// 2104.04473, section 4.1). With sequence parallelism each rank has and needs a part anyway.
 class PipelineLinks {
  public:
   explicit PipelineLinks(Step& step);
@@ -36,6 +36,7 @@ class PipelineLinks {
   std::uint64_t key(std::int64_t piece, const Action& action) const;
   /// The layer before which a piece and its neighbour part.
   std::size_t border(std::int64_t piece, std::int64_t neighbour) const;
+  void gather(const Action& action, std::vector<TaskId>& received);
 };
 
 }  // namespace tidegate

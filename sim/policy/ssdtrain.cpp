@@ -1,13 +1,11 @@
 #include "sim/policy/ssdtrain.hpp"
 
 #include <algorithm>
-#include <array>
-#include <map>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/core.h>
 
-#include "models/base/error.hpp"
 #include "sim/policy/activations.hpp"
 #include "sim/policy/adaptive_keep.hpp"
 #include "sim/policy/keep_profile.hpp"
@@ -16,20 +14,6 @@
 
 namespace tidegate {
 namespace {
-
-std::string_view word_for(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::embedding:
-      return "embedding";
-    case LayerKind::block:
-      return "block";
-    case LayerKind::head:
-      return "head";
-    case LayerKind::other:
-      return "other";
-  }
-  return "";
-}
 
 // A tensor of a micro-batch on a rank, from the operator that saves it to the last that needs it.
 struct Saved {
@@ -72,8 +56,6 @@ class SsdTrain final : public ActivationPolicy {
  private:
   class Forward;
   class Backward;
-  using Key = std::pair<std::size_t, std::size_t>;  // layer, index of SavedTensors
-  using Batch = std::map<Key, Saved>;
 
   SsdTrainOptions options_;
   Transport transport_;
@@ -85,16 +67,23 @@ class SsdTrain final : public ActivationPolicy {
   std::vector<KeepProfile> profile_;               // by rank
   bool is_profiled_ = false;
   std::int32_t iteration_ = 0;
-  std::map<std::pair<std::int32_t, std::uint16_t>, Batch> batches_;  // by micro-batch and rank
+  // By micro-batch, layer and rank, from the layer's forward to its backward; as SavedTensors.
+  std::unordered_map<std::uint64_t, std::vector<Saved>> saved_;
+  OwnerId stored_owner_{}, kept_owner_{}, loaded_owner_{};
   std::optional<Action> next_backward_;  // of another micro-batch, when backward ends
   bool backward_follows_ = false;        // of the micro-batch in forward
 
-  Batch& batch(const Visit& v, std::uint16_t r) { return batches_[{v.micro_batch, r}]; }
+  std::uint64_t key(const Step& step, std::size_t layer, std::int32_t micro_batch,
+                    std::uint16_t rank) const {
+    const auto batch = static_cast<std::uint64_t>(micro_batch);
+    return (batch * layers_.size() + layer) * step.ranks() + rank;
+  }
+  std::vector<Saved>& saved(const Step& step, const Visit& visit, std::uint16_t rank) {
+    return saved_[key(step, visit.layer, visit.micro_batch, rank)];
+  }
   void reserve(Step& step);
-  void find_last_modules(const LayerGraph& graph);
-  bool may_be_stored(const Layer& layer, const SavedTensors::Tensor& t) const;
-  bool is_stored(const Step& step, const Visit& visit, std::uint16_t rank,
-                 const SavedTensors::Tensor& t) const;
+  void find_last_modules();
+  bool is_stored(const Visit& visit, std::uint16_t rank, const SavedTensors::Tensor& t) const;
   bool is_profiling(const Visit& visit) const {
     return !is_profiled_ && iteration_ == options_.profile_iteration && visit.micro_batch == 0;
   }
@@ -146,13 +135,16 @@ class SsdTrain::Backward final : public SegmentHooks {
 
 void SsdTrain::prepare(Step& step) {
   step.model_launches();
+  stored_owner_ = step.plan().owner("activations to store");
+  kept_owner_ = step.plan().owner("kept activations");
+  loaded_owner_ = step.plan().owner("loaded activations");
   layers_.clear();
-  batches_.clear();
+  saved_.clear();
   for (const Layer& layer : step.graph().layers) {
-    layers_.emplace_back(layer, options_.deduplicates);
+    layers_.emplace_back(layer, options_.scope, options_.deduplicates);
   }
   modules_ = ModuleOrder(step.graph(), step.pieces());
-  find_last_modules(step.graph());
+  find_last_modules();
   if (!is_profiled_) profile_.assign(step.ranks(), {});
   boundary_.resize(step.ranks());
   reserve(step);
@@ -172,7 +164,7 @@ void SsdTrain::reserve(Step& step) {
          i += static_cast<std::size_t>(stages)) {
       for (std::size_t l = pieces[i].first; l < pieces[i].last; ++l) {
         for (const SavedTensors::Tensor& t : layers_[l].tensors) {
-          if (!may_be_stored(step.graph().layers[l], t)) continue;
+          if (!t.may_be_stored) continue;
           waiting[r] += static_cast<double>(in_flight) * t.saved.bytes;
           largest = std::max(largest, t.saved.bytes);
         }
@@ -182,13 +174,13 @@ void SsdTrain::reserve(Step& step) {
   transport_.prepare(step, waiting, largest);
 }
 
-void SsdTrain::find_last_modules(const LayerGraph& graph) {
+void SsdTrain::find_last_modules() {
   last_modules_.clear();
   for (std::size_t p = 0; p < modules_.pieces(); ++p) {
     Position last = modules_.first_of(p);
     for (std::size_t l = modules_.piece(p).first; l < modules_.piece(p).last; ++l) {
       for (const SavedTensors::Tensor& t : layers_[l].tensors) {
-        if (may_be_stored(graph.layers[l], t)) last = std::max(last, Position{l, t.first});
+        if (t.may_be_stored) last = std::max(last, Position{l, t.first});
       }
     }
     last_modules_.push_back(last);
@@ -197,7 +189,7 @@ void SsdTrain::find_last_modules(const LayerGraph& graph) {
 
 void SsdTrain::begin(Step&, std::int32_t iteration) {
   iteration_ = iteration;
-  batches_.clear();
+  saved_.clear();
 }
 
 void SsdTrain::upcoming(const Action& now, const Action* next) {
@@ -215,23 +207,18 @@ void SsdTrain::add(Step& step, const Visit& visit) {
   }
   Backward hooks(*this, step, visit);
   step.on_layer("backward", visit, hooks);
+  for (const std::uint16_t r : step.crew(visit.stage)) {
+    saved_.erase(key(step, visit.layer, visit.micro_batch, r));
+  }
   if (next_backward_ && options_.prefetches_across && modules_.is_first_layer(visit.layer)) {
     prefetch_last_of(step, *next_backward_);
   }
 }
 
-bool SsdTrain::may_be_stored(const Layer& layer, const SavedTensors::Tensor& t) const {
-  if (t.saved.elements < options_.threshold) return false;
-  const Operator& op = layer.operators[t.first];
-  return std::ranges::none_of(options_.excluded, [&](const std::string& name) {
-    return name == word_for(layer.kind) || name == layer.name || name == op.name;
-  });
-}
-
-bool SsdTrain::is_stored(const Step& step, const Visit& visit, std::uint16_t rank,
+bool SsdTrain::is_stored(const Visit& visit, std::uint16_t rank,
                          const SavedTensors::Tensor& t) const {
   if (iteration_ == 0 && options_.records_first) return false;
-  if (!may_be_stored(step.graph().layers[visit.layer], t)) return false;
+  if (!t.may_be_stored) return false;
   const Position at{visit.layer, t.first};
   if (options_.keeps_last_module && backward_follows_ &&
       at == last_modules_[modules_.piece_of(visit.layer)])
@@ -242,15 +229,16 @@ bool SsdTrain::is_stored(const Step& step, const Visit& visit, std::uint16_t ran
 
 void SsdTrain::save(Step& step, const Visit& visit, std::uint16_t rank, std::size_t op,
                     Beside& beside) {
+  auto& all = saved(step, visit, rank);
+  all.resize(layers_[visit.layer].tensors.size());
   for (const std::size_t i : layers_[visit.layer].saved_at[op]) {
     const SavedTensors::Tensor& t = layers_[visit.layer].tensors[i];
-    Saved& saved = batch(visit, rank)[{visit.layer, i}];
-    saved.is_stored = is_stored(step, visit, rank, t);
-    const OwnerId owner =
-        step.plan().owner(saved.is_stored ? "activations to store" : "kept activations");
+    Saved& saved = all[i];
+    saved.is_stored = is_stored(visit, rank, t);
     // A storage that is saved again is there already.
     saved.buffer =
-        step.plan().buffer(step.gpu_pool(rank), owner, t.is_repeated ? Bytes(0) : t.saved.bytes);
+        step.plan().buffer(step.gpu_pool(rank), saved.is_stored ? stored_owner_ : kept_owner_,
+                           t.is_repeated ? Bytes(0) : t.saved.bytes);
     beside.effects.push_back(allocate(saved.buffer));
   }
 }
@@ -260,8 +248,9 @@ void SsdTrain::store(Step& step, const Visit& visit, std::uint16_t rank, std::si
   if (is_profiling(visit)) {
     profile_[rank].computed(step.graph(), {visit.layer, op}, kernels);
   }
+  auto& all = saved(step, visit, rank);
   for (const std::size_t i : layers_[visit.layer].saved_at[op]) {
-    Saved& saved = batch(visit, rank)[{visit.layer, i}];
+    Saved& saved = all[i];
     if (!saved.is_stored) continue;
     PlanBuilder& plan = step.plan();
     if (options_.forwards) saved.stays = plan.choice(Choice::Rule::unfinished);
@@ -292,8 +281,9 @@ void SsdTrain::need(Step& step, const Visit& visit, std::uint16_t rank, std::siz
   std::vector<Position> ahead;
   if (options_.prefetches && is_head) ahead = modules_.rest_of_chunk(here, options_.chunk);
   request(step, visit, rank, ahead, &here, is_head || !options_.prefetches);
+  const auto& all = saved(step, visit, rank);
   for (const std::size_t i : layers_[visit.layer].needed_at[op]) {
-    const Saved& saved = batch(visit, rank).at({visit.layer, i});
+    const Saved& saved = all.at(i);
     if (saved.loaded) beside.launch_after.push_back(*saved.loaded);
     if (layers_[visit.layer].tensors[i].first != op) continue;  // needed once more
     if (!saved.is_stored) {
@@ -313,18 +303,19 @@ void SsdTrain::request(Step& step, const Visit& visit, std::uint16_t rank,
                        std::span<const Position> ahead, const Position* own, bool own_on_thread) {
   struct Wanted {
     Saved* saved;
-    SavedTensor tensor;
+    const SavedTensor* tensor;
     std::int32_t item;
     bool on_thread;
   };
   std::vector<Wanted> wanted;
   std::vector<Effect> decisions;
   const auto ask = [&](const Position& at, bool on_thread) {
+    auto& all = saved_.at(key(step, at.layer, visit.micro_batch, rank));
     for (const std::size_t i : layers_[at.layer].needed_at[at.op]) {
-      Saved& saved = batch(visit, rank).at({at.layer, i});
+      Saved& saved = all.at(i);
       if (!saved.is_stored || saved.is_requested) continue;
       saved.is_requested = true;
-      wanted.push_back({&saved, layers_[at.layer].tensors[i].saved,
+      wanted.push_back({&saved, &layers_[at.layer].tensors[i].saved,
                         static_cast<std::int32_t>(at.layer), on_thread});
       if (saved.stays) decisions.push_back(decide(*saved.stays));
       if (saved.dropped) decisions.push_back(decide(*saved.dropped));
@@ -337,15 +328,14 @@ void SsdTrain::request(Step& step, const Visit& visit, std::uint16_t rank,
       step.on_thread("request tensors", rank, wanted.front().item, Delay{}, {}, decisions);
   for (const Wanted& w : wanted) {
     Saved& saved = *w.saved;
-    saved.loaded_buffer = step.plan().buffer(
-        step.gpu_pool(rank), step.plan().owner("loaded activations"), w.tensor.bytes);
+    saved.loaded_buffer = step.plan().buffer(step.gpu_pool(rank), loaded_owner_, w.tensor->bytes);
     const When when = saved.stays ? When::no(*saved.stays) : When{};
     std::vector<TaskId> after = {trigger};
     if (!saved.stays) after.push_back(*saved.stored);  // else it has ended, or nothing is read
     const Transport::Job job{.name = "load",
                              .rank = rank,
                              .item = w.item,
-                             .bytes = w.tensor.bytes,
+                             .bytes = w.tensor->bytes,
                              .when = when,
                              .after = after,
                              .at_start = {allocate(saved.loaded_buffer, when)},
@@ -380,36 +370,7 @@ std::string SsdTrain::describe() const {
 }  // namespace
 
 std::unique_ptr<ActivationPolicy> make_ssdtrain(yaml::Map& options, const Machine& machine) {
-  SsdTrainOptions o;
-  o.transport = read_transport(options, machine);
-  o.threshold = options.count_or("threshold", o.threshold);
-  if (const auto excluded = options.find("excluded")) {
-    o.excluded.clear();
-    for (const yaml::Node& name : excluded->items()) o.excluded.push_back(name.text());
-  }
-  o.deduplicates = options.flag_or("deduplicate", o.deduplicates);
-  o.prefetches = options.flag_or("prefetch", o.prefetches);
-  o.chunk = options.count_or("prefetch_chunk", o.chunk, 1);
-  o.prefetches_across = options.flag_or("prefetch_across", o.prefetches_across);
-  o.forwards = options.flag_or("forwarding", o.forwards);
-  o.cancels = options.flag_or("cancel_forwarded", o.cancels);
-  if (o.cancels && !o.forwards) {
-    options.at("cancel_forwarded").problem("needs forwarding; leave it out or switch both on");
-  }
-  o.keeps_last_module = options.flag_or("keep_last_module", o.keeps_last_module);
-  o.is_adaptive = options.flag_or("adaptive", o.is_adaptive);
-  const auto bandwidth = options.find("bandwidth");
-  if (bandwidth) o.bandwidth = bandwidth->quantity<BytesPerSecond>();
-  if (bandwidth && !o.is_adaptive) bandwidth->problem("needs adaptive; leave it out");
-  if (const auto iteration = options.find("profile_iteration")) {
-    o.profile_iteration = static_cast<std::int32_t>(iteration->count(1, 100));
-    if (!o.is_adaptive) iteration->problem("needs adaptive; leave it out");
-  }
-  o.records_first = options.flag_or("record_first", o.records_first);
-  constexpr std::array<std::string_view, 2> flips = {"after_node", "before_node"};
-  o.flips = options.choice_or("keep_switch", flips, 0) == 0 ? KeepSwitch::after_node
-                                                            : KeepSwitch::before_node;
-  return std::make_unique<SsdTrain>(std::move(o), machine);
+  return std::make_unique<SsdTrain>(read_ssdtrain(options, machine), machine);
 }
 
 }  // namespace tidegate

@@ -2,10 +2,9 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "sim/policy/adaptive_keep.hpp"
+#include "sim/policy/saved_tensors.hpp"
 #include "sim/policy/transport.hpp"
 
 /// SSDTrain (arXiv 2408.10013; code: FlashTrain, K-Wu/FlashTrain): saved tensors leave the GPU as
@@ -28,9 +27,8 @@ namespace tidegate {
 
 struct SsdTrainOptions {
   TransportOptions transport;
-  std::int64_t threshold = 1 << 23;              ///< elements; smaller tensors stay
-  std::vector<std::string> excluded = {"head"};  ///< layers, kinds of layer, operators
-  bool deduplicates = true;                      ///< a storage that is saved twice is stored once
+  StoreScope scope;
+  bool deduplicates = true;  ///< a storage that is saved twice is stored once
   bool prefetches = true;
   std::int64_t chunk = 2;         ///< operators of a prefetch chunk
   bool prefetches_across = true;  ///< micro-batches whose backwards follow each other
@@ -43,5 +41,8 @@ struct SsdTrainOptions {
   bool records_first = true;       ///< the first iteration moves nothing, it records sizes
   bool keeps_last_module = false;  ///< of a micro-batch whose backward follows at once
 };
+
+/// The keys of `activations: {name: ssdtrain, …}` (docs/scenario.md), with located errors.
+SsdTrainOptions read_ssdtrain(yaml::Map& options, const Machine& machine);
 
 }  // namespace tidegate

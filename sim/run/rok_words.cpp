@@ -54,7 +54,8 @@ std::string to_text(const RokPlot& plot) {
   }
   return join({plot.scenario, plot.profile, plot.revision}, " · ") + "\n\n" + to_text(table) +
          fmt::format(
-             "\nPeak: of one GPU in a steady iteration, without parameters and optimizer states. Room for it: {}.\n",
+             "\nPeak: of one GPU in a steady iteration, without parameters and optimizer states. "
+             "Room for it: {}.\n",
              to_text(plot.room));
 }
 

@@ -105,6 +105,11 @@ void check_layout(yaml::Map& map, const Workload& w, std::int64_t ranks, std::in
             fmt::format("is {}: {} x {} tensor-parallel ranks do not divide the {} GPUs of {} "
                         "node{}; set machine.network.nodes or ranks",
                         p, p, t, gpus, nodes, nodes == 1 ? "" : "s"));
+  } else if (const std::int64_t stage = gpus / p; stage % ranks != 0 && ranks % stage != 0) {
+    problem("pipeline_parallel",
+            fmt::format("is {}: a stage of {} GPUs would lie across nodes of {}; let a stage be "
+                        "whole nodes or part of one",
+                        p, stage, ranks));
   }
   if (p > 1 && zero_stage > 1) {
     problem("pipeline_parallel",

@@ -73,6 +73,7 @@ TEST_CASE("faults of an explicit list are located", "[explicit]") {
   CHECK_THAT(fault_of("layers: [{name: a, " + kernel + "}, {name: a, " + kernel + "}]"),
              Containing("layers[1]: is a second layer named 'a'"));
   CHECK_THAT(fault_of("layers: []"), Containing("layers: is empty"));
+  CHECK_THAT(fault_of("layers: [{name: a, operators: []}]"), Containing("operators: is empty"));
   CHECK_THAT(fault_of("layers: [{name: a}]"), Containing("forward: is missing"));
   CHECK_THAT(fault_of("layers: [{name: a, forward: [{gemm: {m: 0, n: 1, k: 1}}]}]"),
              Containing("layers[0].forward[0].gemm.m: is 0; it must be at least 1"));

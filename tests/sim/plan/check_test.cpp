@@ -205,6 +205,25 @@ TEST_CASE("forwarding with cancellation is sound", "[check]") {
   CHECK(plan.faults() == Faults{});
 }
 
+TEST_CASE("what follows a task that has not ended has not started", "[check]") {
+  // A store of two halves: the choice to forward watches the second, the choice to cancel the
+  // first. Cancelled and not forwarded is impossible, so the buffer is always freed.
+  Draft draft;
+  const ChoiceId forward = draft.builder.choice(Choice::Rule::unfinished);
+  const ChoiceId cancel = draft.builder.choice(Choice::Rule::unstarted);
+  const TaskId make = draft.add("make", {}, {allocate(draft.buffer)});
+  const TaskId copy = draft.add_when(When::no(cancel), "copy", {make}, {});
+  const bool follows = GENERATE(true, false);
+  const TaskId write = draft.add_when(When::no(cancel), "write", {follows ? copy : make},
+                                      {tidegate::free(draft.buffer, When::no(forward))});
+  draft.builder.watch(cancel, copy), draft.builder.watch(forward, write);
+  draft.add("use", {make},
+            {decide(forward), decide(cancel), tidegate::free(draft.buffer, When::yes(forward))});
+  // Two halves that do not follow each other are as independent as ever, and the second hangs on a
+  // choice that it does not wait for.
+  CHECK(draft.faults().empty() == follows);
+}
+
 TEST_CASE("a buffer that some outcome frees twice, or never, is named", "[check]") {
   Forwarding plan;
   SECTION("twice") {
