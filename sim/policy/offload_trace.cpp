@@ -70,7 +70,7 @@ Bytes transient_at(const Step& step, const Visit& visit, std::size_t op) {
 TensorIndex::TensorIndex(const LayerGraph& graph, bool splits) {
   for (std::size_t l = 0; l < graph.layers.size(); ++l) {
     const Layer& layer = graph.layers[l];
-    layers.emplace_back(layer, true);
+    layers.emplace_back(layer, StoreScope{}, true);
     first_operator.push_back(operators);
     first_tensor.push_back(tensors.size());
     operators += layer.operators.size();

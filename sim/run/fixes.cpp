@@ -8,6 +8,7 @@
 
 #include "models/base/error.hpp"
 #include "sim/run/changes.hpp"
+#include "sim/run/overfull.hpp"
 
 namespace tidegate {
 namespace {
@@ -22,9 +23,7 @@ using Needs = std::vector<Report::Fix::Pool>;
 Needs needs_of(const Report& report) {
   Needs needs;
   for (const Report::Pool& pool : report.pools) {
-    const auto over = std::ranges::find(report.overflows, pool.name, &Report::Overflow::pool);
-    const Bytes need = over == report.overflows.end() ? pool.peak : over->needed;
-    needs.push_back({pool.name, need, pool.capacity});
+    needs.push_back({pool.name, needed_of(report, pool), pool.capacity});
   }
   return needs;
 }

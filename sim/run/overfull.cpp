@@ -6,16 +6,27 @@
 
 namespace tidegate {
 
+Bytes needed_of(const Report& report, const Report::Pool& pool) {
+  const auto over = std::ranges::find(report.overflows, pool.name, &Report::Overflow::pool);
+  Bytes needed = over == report.overflows.end() ? pool.peak : over->needed;
+  if (pool.allocator && pool.allocator->out_of_memory) {
+    const auto& failed = *pool.allocator->out_of_memory;
+    needed = std::max(needed, failed.reserved + failed.asked);
+  }
+  return needed;
+}
+
 Overfull::Overfull(const Prediction& p, const Scenario& scenario, const yaml::Value& values)
     : scenario_(&scenario), values_(&values) {
   for (std::size_t i = 0; i < p.report.pools.size(); ++i) {
     const Report::Pool& pool = p.report.pools[i];
     const auto over = std::ranges::find(p.report.overflows, pool.name, &Report::Overflow::pool);
-    if (over == p.report.overflows.end()) continue;
+    const bool ran_out = pool.allocator && pool.allocator->out_of_memory;
+    if (over == p.report.overflows.end() && !ran_out) continue;
     const Tier tier = p.plan.pools[i].place.tier;
     Kind& kind = tier == Tier::gpu ? gpu_ : tier == Tier::host ? host_ : storage_;
     if (tier == Tier::storage) full_paths_.push_back(pool.name);
-    kind.excess = std::max(kind.excess, (over->needed - over->capacity).value());
+    kind.excess = std::max(kind.excess, (needed_of(p.report, pool) - pool.capacity).value());
     for (const auto& [name, bytes] : pool.owners) {
       double& most = kind.owners[name];
       most = std::max(most, static_cast<double>(bytes));

@@ -12,6 +12,10 @@
 
 namespace tidegate {
 
+/// What a run asks of a pool: its bytes, or where the allocator ran out of memory what it had
+/// reserved and then asked for.
+Bytes needed_of(const Report& report, const Report::Pool& pool);
+
 /// A run that does not fit, as one asks it for changes: which kinds of pools overflow, who holds
 /// their bytes, and how the scenario is set.
 class Overfull {

@@ -79,7 +79,8 @@ TEST_CASE("what does not fit when it is kept fits with every planner", "[policy]
     INFO(planner);
     const Prediction p = run(planner, large);
     // The profiling iteration is another plan, so that the run itself holds no more than planned.
-    CHECK(p.report.fits);
+    // Whether an allocator can place it is another question: planners fill memory to the brim.
+    CHECK(p.report.overflows.empty());
   }
 }
 

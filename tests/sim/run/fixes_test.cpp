@@ -27,14 +27,17 @@ std::string four_blocks(const std::string& of_a_block = "") {
 }
 
 std::vector<Override> with_gpu(const std::string& memory) {
-  return {{"machine.gpus.memory", memory}, {"machine.gpus.context", "0 B"}};
+  return {{"machine.gpus.memory", memory},
+          {"machine.gpus.context", "0 B"},
+          {"machine.gpus.blas_workspace", "0 B"}};
 }
 
-Report::Fixes fixes_of(const std::string& path, const std::vector<Override>& overrides) {
+Report::Fixes fixes_of(const std::string& path, const std::vector<Override>& overrides,
+                       const FixSearch& search = {}) {
   Scenario scenario = load_scenario(path, overrides);
   const Prediction p = predict(scenario);
   REQUIRE(!p.report.fits);
-  return find_fixes(path, overrides, p);
+  return find_fixes(path, overrides, p, search);
 }
 
 std::vector<std::vector<std::string>> sets_of(const Report::Fixes& fixes) {
@@ -56,17 +59,19 @@ bool offers(const Report::Fixes& fixes, const std::vector<std::string>& sets) {
 
 TEST_CASE("what is too much by a known amount is cured by the change known to be enough",
           "[fixes]") {
-  // Kept: 4 · 3 = 12 GiB, 2 more than there are. Full recomputation: 4 inputs, and the 3 GiB of the
-  // block that runs again: 7. There is no attention core, so selective recomputation keeps all 12.
+  // Kept: 4 · 3 = 12 GiB, 2 more than there are. Full recomputation: 3 inputs of other blocks, the
+  // 3 GiB of the block that runs again, and two gradients of 1 GiB in its backward: 8. There is no attention core, so selective recomputation keeps all 12.
   const TemporaryFolder folder;
   const std::string path = folder.write("s.yaml", four_blocks());
-  const Report::Fixes fixes = fixes_of(path, with_gpu("10 GiB"));
-  REQUIRE(fixes.found.size() >= 1);
-  const Report::Fix& first = fixes.found.front();
-  CHECK(first.sets == std::vector<std::string>{"policy.activations={name: recompute, mode: full}"});
+  // Planners that move 2 GiB and hide it come first.
+  const Report::Fixes fixes = fixes_of(path, with_gpu("10 GiB"), {.wanted = 20});
+  const std::vector<std::string> full = {"policy.activations={name: recompute, mode: full}"};
+  const auto found = std::ranges::find(fixes.found, full, &Report::Fix::sets);
+  REQUIRE(found != fixes.found.end());
+  const Report::Fix& first = *found;
   REQUIRE(first.pools.size() == 1);
   CHECK(first.pools[0].name == "gpu0");
-  CHECK(first.pools[0].peak.value() == 7 * gibi);
+  CHECK(first.pools[0].peak.value() == 8 * gibi);
   CHECK(first.pools[0].capacity.value() == 10 * gibi);
   // Forward 1, backward 2, forward again 1: 4 instead of 3. Launches are nothing beside 0.1 s.
   CHECK(first.slow_down == Approx(4.0 / 3).epsilon(0.001));
@@ -75,7 +80,7 @@ TEST_CASE("what is too much by a known amount is cured by the change known to be
 }
 
 TEST_CASE("when nothing fits, the nearest change says the size that would", "[fixes]") {
-  // As above, full recomputation needs 7 GiB; nothing needs less.
+  // As above, full recomputation needs 8 GiB; nothing needs less.
   const TemporaryFolder folder;
   const std::string path = folder.write("s.yaml", four_blocks());
   const Report::Fixes fixes = fixes_of(path, with_gpu("6.5 GiB"));
@@ -83,7 +88,7 @@ TEST_CASE("when nothing fits, the nearest change says the size that would", "[fi
   REQUIRE(fixes.nearest);
   CHECK(fixes.nearest->sets ==
         std::vector<std::string>{"policy.activations={name: recompute, mode: full}"});
-  CHECK(fixes.nearest->pools[0].peak.value() == 7 * gibi);
+  CHECK(fixes.nearest->pools[0].peak.value() == 8 * gibi);
 }
 
 TEST_CASE("when no single change fits, pairs do", "[fixes]") {
@@ -102,11 +107,13 @@ TEST_CASE("when no single change fits, pairs do", "[fixes]") {
 }
 
 TEST_CASE("states that pinning rounds beyond the host fit without it", "[fixes]") {
-  // 6738415616 parameters: fp32 states and gradients of 4 B each are 25.1 GiB, which pinning rounds
-  // to 32: 2 · 32 + 2 · 25.1 + 8 GiB of the system and more are beyond 120 GiB; unpinned, 108.4.
+  // 6738415616 parameters. Unpinned: states 75.3 GiB, fp32 gradients 25.1, 16-bit copies and
+  // gradients 12.55 each, and 8 GiB of system and process: 133.8 with staging. Pinning rounds fp32
+  // parameters and gradients up to 32 GiB and the copies to 16: at least 151.
   const Report::Fixes fixes =
       fixes_of(scenarios + "llama2_7b_zero_offload_4090.yaml",
-               {{"policy.optimizer.pin_memory", "true"}, {"machine.host.memory", "120 GiB"}});
+               {{"policy.optimizer.pin_memory", "true"}, {"machine.host.memory", "140 GiB"}},
+               {.wanted = 20});
   CHECK(offers(fixes, {"policy.optimizer.pin_memory=false"}));
 }
 
