@@ -10,9 +10,6 @@
 namespace tidegate {
 namespace {
 
-// Kernels that a stream queues before a launch blocks. assumed: CUDA's queue of 1024 launches.
-constexpr std::int32_t queued_kernels = 1024;
-
 std::vector<TaskId> joined(std::span<const TaskId> a, std::span<const TaskId> b) {
   std::vector<TaskId> all(a.begin(), a.end());
   all.insert(all.end(), b.begin(), b.end());
@@ -198,10 +195,10 @@ TaskId Step::to_gpu(const char* name, std::uint16_t rank, std::int32_t item, Byt
              after, effects);
 }
 
-void Step::model_launches() {
+void Step::model_launches(std::int32_t queue) {
+  launch_queue_ = queue;
   for (std::uint16_t r = 0; r < ranks() && run_ahead_.size() < ranks(); ++r) {
-    run_ahead_.push_back(
-        plan_.tokens("rank" + std::to_string(r) + ".launch queue", queued_kernels));
+    run_ahead_.push_back(plan_.tokens("rank" + std::to_string(r) + ".launch queue", queue));
   }
 }
 
@@ -307,7 +304,7 @@ TaskId Step::launch_and_run(const char* name, const Visit& visit, std::uint16_t 
   const auto item = static_cast<std::int32_t>(visit.layer);
   if (!has_launches())
     return on_gpu(name, rank, item, std::move(kernels), beside.kernel_after, beside.effects);
-  const auto count = std::clamp(static_cast<std::int32_t>(kernels.size()), 1, queued_kernels);
+  const auto count = std::clamp(static_cast<std::int32_t>(kernels.size()), 1, launch_queue_);
   const Effect take[] = {acquire(run_ahead_[rank], count)};
   on_thread("launch", rank, item,
             Delay{static_cast<double>(count) * setting_.machine.host().launch}, beside.launch_after,
