@@ -384,14 +384,14 @@ TEST_CASE("the commands under Next run as they stand", "[cli]") {
 
 TEST_CASE("every command explains itself with an example", "[cli]") {
   const std::vector<std::vector<std::string>> commands = {{},
-                                                           {"simulate"},
-                                                           {"inspect"},
-                                                           {"policies"},
-                                                           {"plot"},
-                                                           {"plot", "rok"},
-                                                           {"validate"},
-                                                           {"validate", "published"},
-                                                           {"validate", "field"}};
+                                                          {"simulate"},
+                                                          {"inspect"},
+                                                          {"policies"},
+                                                          {"plot"},
+                                                          {"plot", "rok"},
+                                                          {"validate"},
+                                                          {"validate", "published"},
+                                                          {"validate", "field"}};
   for (std::vector<std::string> command : commands) {
     command.emplace_back("--help");
     const Finished run = tidegate_with(command);
@@ -506,7 +506,7 @@ void check_documented(const std::vector<std::string>& keys, const std::string& d
 
 TEST_CASE("every key of the published rows is documented, and no other", "[docs]") {
   std::vector<std::string> keys;
-  for (const char* name : {"52B", "TP8 PP8", "recompute time, H8192"}) {
+  for (const char* name : {"52B", "TP8 PP8", "recompute time, BERT H8192"}) {
     add_keys(published_rows(name), keys);
   }
   check_documented(keys, text_of(source + "/docs/published_json.md"));

@@ -12,7 +12,8 @@
 ///   runs     what was measured, beside simulate(); with the scenario of each run, and which
 ///            quantities set a value of the profile (in sample)
 ///   models   what another cost model says, beside the same equations here (ssdtrain_cost.hpp)
-///   bands    how a system behaves: a ratio of two simulated runs, and where it should lie
+///   bands    how a system behaves: a ratio of two simulated runs, or of one and a given value, and
+///            where it should lie
 ///
 /// relative_error = predicted / published - 1.
 ///
@@ -58,10 +59,12 @@ struct ModelRow {
 
 /// A claim about behaviour: `value` should lie within [low, high].
 struct Band {
-  std::string name, claim, source;
+  std::string group, name;  ///< "step time", "step time, BERT H8192 L4"
+  std::string claim, source;
   double low = 0, high = 0, value = 0;
   bool is_gated = false;
   bool is_recalled = false;
+  bool in_sample = false;  ///< a value of the profile was set knowing this band
 
   bool holds() const { return low <= value && value <= high; }
   bool is_missed() const { return is_gated && !holds(); }

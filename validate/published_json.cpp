@@ -65,7 +65,8 @@ Json bands_json(const Published& p) {
                      {"value", b.value},
                      {"holds", b.holds()},
                      {"gated", b.is_gated},
-                     {"recalled", b.is_recalled}});
+                     {"recalled", b.is_recalled},
+                     {"in_sample", b.in_sample}});
   }
   return bands;
 }

@@ -6,6 +6,7 @@
 #include "models/base/units.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/words.hpp"
+#include "validate/bands_text.hpp"
 #include "validate/published.hpp"
 
 namespace tidegate {
@@ -115,37 +116,6 @@ std::string recalled_text(const Published& p) {
   return table.rows.empty() ? "" : "\n" + to_text(table);
 }
 
-std::string verdict(const Band& band) {
-  if (band.is_recalled) return band.holds() ? "recalled" : "recalled; outside";
-  if (!band.is_gated) return band.holds() ? "shown" : "shown; outside";
-  return band.holds() ? "ok" : "MISSED";
-}
-
-std::string bands_text(const Published& p) {
-  Table table{.header = {"band", "low", "high", "predicted", ""},
-              .rows = {},
-              .align = {Align::left, Align::right, Align::right, Align::right, Align::left}};
-  for (const Band& band : p.bands) {
-    table.rows.push_back({band.name, fmt::format("{:.4g}", band.low),
-                          fmt::format("{:.4g}", band.high), fmt::format("{:.4g}", band.value),
-                          verdict(band)});
-  }
-  return table.rows.empty() ? "" : p.band_title + "\n\n" + to_text(table);
-}
-
-// Each claim once: bands of several runs share theirs.
-std::string claims_text(const Published& p) {
-  std::vector<std::string> told;
-  std::string text;
-  for (const Band& band : p.bands) {
-    const std::string claim = fmt::format("{} ({})", band.claim, band.source);
-    if (std::ranges::find(told, claim) != told.end()) continue;
-    told.push_back(claim);
-    text += "  " + wrap(claim, 96, 4) + "\n";
-  }
-  return text;
-}
-
 std::string set_text(const Published& p, std::size_t set) {
   const RunSet& s = p.sets[set];
   std::string text = fmt::format("{}\nmeasured: {}\nprofile:  {}, one for all rows\n\n", s.title,
@@ -198,7 +168,7 @@ std::string brief_text(const Published& p, std::size_t set) {
 std::string to_brief_text(const Published& p) {
   std::vector<std::string> parts;
   for (std::size_t set = 0; set < p.sets.size(); ++set) parts.push_back(brief_text(p, set));
-  parts.insert(parts.end(), {bands_text(p), summary_text(p), gates_text(p)});
+  parts.insert(parts.end(), {brief_bands_text(p), summary_text(p), gates_text(p)});
   return join(parts, "\n");
 }
 
@@ -209,7 +179,7 @@ std::string to_text(const Published& p) {
     parts.push_back(fmt::format("{}\npublished: {}\n\n{}{}", p.model_title, p.model_source,
                                 models_text(p), recalled_text(p)));
   }
-  if (!p.bands.empty()) parts.push_back(bands_text(p) + claims_text(p));
+  if (!p.bands.empty()) parts.push_back(bands_text(p));
   parts.insert(parts.end(), {summary_text(p), gates_text(p)});
   return join(parts, "\n");
 }

@@ -7,14 +7,21 @@ namespace {
 
 class Keep final : public ActivationPolicy {
  public:
+  explicit Keep(bool by_operator) : by_operator_(by_operator) {}
+
   std::vector<Visit> backward_order(const LayerGraph&, std::size_t first,
                                     std::size_t last) const override {
     return plain_backward(first, last);
   }
 
   void add(Step& step, const Visit& visit) override {
+    const bool is_forward = visit.pass == Pass::forward;
+    if (by_operator_) {
+      return is_forward ? keep_by_operator(step, "forward", visit, "activations")
+                        : free_by_operator(step, "backward", visit);
+    }
     StageEffects effects(step.layout().ranks_per_stage());
-    if (visit.pass == Pass::forward) {
+    if (is_forward) {
       const Layer& layer = step.graph().layers[visit.layer];
       keep_until_backward(step, visit, "activations", storages_of(layer, Part::all), effects);
       step.on_layer("forward", visit, std::move(effects));
@@ -25,9 +32,79 @@ class Keep final : public ActivationPolicy {
   }
 
   std::string describe() const override { return "activations kept on the GPU"; }
+
+ private:
+  bool by_operator_;
+};
+
+// By operator, the storages that it is the first to save.
+std::vector<std::vector<SavedTensor>> first_saved(const Layer& layer) {
+  std::vector<std::vector<SavedTensor>> by_operator;
+  std::set<std::int32_t> seen;
+  for (const Operator& op : layer.operators) {
+    std::vector<SavedTensor>& mine = by_operator.emplace_back();
+    for (const SavedTensor& t : op.saved) {
+      if (seen.insert(t.identity).second) mine.push_back(t);
+    }
+  }
+  return by_operator;
+}
+
+class TensorByTensor final : public SegmentHooks {
+ public:
+  TensorByTensor(Step& step, const Visit& visit, const char* owner)
+      : step_(step),
+        visit_(visit),
+        owner_(step.plan().owner(owner)),
+        saved_(first_saved(step.graph().layers[visit.layer])) {}
+  bool is_by_operator() const override { return true; }
+  Beside before(std::uint16_t rank, const Segment& segment) override {
+    Beside beside;
+    visit_.pass == Pass::backward ? release(rank, segment, beside.effects)
+                                  : keep(rank, segment, beside.effects);
+    return beside;
+  }
+
+ private:
+  void keep(std::uint16_t rank, const Segment& segment, std::vector<Effect>& effects) {
+    std::vector<BufferId>& kept = step_.kept(visit_, rank);
+    if (segment.begins) {
+      for (const BufferId b : kept) effects.push_back(free(b));
+      kept.clear();
+    }
+    if (segment.first >= saved_.size()) return;
+    for (const SavedTensor& t : saved_[segment.first]) {
+      kept.push_back(step_.plan().buffer(step_.gpu_pool(rank), owner_, t.bytes));
+      effects.push_back(allocate(kept.back()));
+    }
+  }
+  // Backward visits the operators in reverse: what the last one kept stands last.
+  void release(std::uint16_t rank, const Segment& segment, std::vector<Effect>& effects) {
+    std::vector<BufferId>& kept = step_.kept(visit_, rank);
+    if (segment.first >= saved_.size()) return;
+    for (std::size_t i = 0; i < saved_[segment.first].size(); ++i) {
+      effects.push_back(free(kept.back()));
+      kept.pop_back();
+    }
+  }
+
+  Step& step_;
+  Visit visit_;
+  OwnerId owner_;
+  std::vector<std::vector<SavedTensor>> saved_;
 };
 
 }  // namespace
+
+void keep_by_operator(Step& step, const char* name, const Visit& visit, const char* owner) {
+  TensorByTensor hooks(step, visit, owner);
+  step.on_layer(name, visit, hooks);
+}
+
+void free_by_operator(Step& step, const char* name, const Visit& visit) {
+  TensorByTensor hooks(step, visit, "activations");
+  step.on_layer(name, visit, hooks);
+}
 
 std::vector<SavedTensor> storages_of(const Layer& layer, Part part) {
   std::vector<SavedTensor> tensors;
@@ -79,8 +156,8 @@ std::vector<Visit> plain_backward(std::size_t first, std::size_t last) {
   return visits;
 }
 
-std::unique_ptr<ActivationPolicy> make_keep(yaml::Map&, const Machine&) {
-  return std::make_unique<Keep>();
+std::unique_ptr<ActivationPolicy> make_keep(yaml::Map& options, const Machine&) {
+  return std::make_unique<Keep>(options.flag_or("by_operator", false));
 }
 
 }  // namespace tidegate

@@ -16,7 +16,8 @@ bool is_recomputed(const LayerGraph& graph, std::size_t layer) {
 
 class FullRecompute final : public ActivationPolicy {
  public:
-  explicit FullRecompute(std::int64_t every) : every_(static_cast<std::size_t>(every)) {}
+  FullRecompute(std::int64_t every, bool by_operator)
+      : every_(static_cast<std::size_t>(every)), by_operator_(by_operator) {}
 
   std::vector<Visit> backward_order(const LayerGraph& graph, std::size_t first,
                                     std::size_t last) const override {
@@ -32,6 +33,7 @@ class FullRecompute final : public ActivationPolicy {
   }
 
   void add(Step& step, const Visit& visit) override {
+    if (by_operator_) return add_by_operator(step, visit);
     StageEffects effects(step.layout().ranks_per_stage());
     const LayerGraph& graph = step.graph();
     const Layer& layer = graph.layers[visit.layer];
@@ -69,7 +71,26 @@ class FullRecompute final : public ActivationPolicy {
     return first + (layer - first) / every_ * every_;
   }
 
+  // Of a block, forward keeps at most its input, and that with the whole layer.
+  void add_by_operator(Step& step, const Visit& visit) {
+    const LayerGraph& graph = step.graph();
+    if (visit.pass == Pass::backward) {
+      free_by_operator(step, "backward", visit);
+    } else if (visit.pass == Pass::recompute) {
+      keep_by_operator(step, "recompute", visit, "recomputed activations");
+    } else if (!is_recomputed(graph, visit.layer)) {
+      keep_by_operator(step, "forward", visit, "activations");
+    } else {
+      StageEffects effects(step.layout().ranks_per_stage());
+      if (segment_start(graph, visit.layer) == visit.layer) {
+        keep_until_backward(step, visit, "checkpoints", graph.layers[visit.layer].input, effects);
+      }
+      step.on_layer("forward", visit, std::move(effects));
+    }
+  }
+
   std::size_t every_;
+  bool by_operator_;
 };
 
 class SelectiveRecompute final : public ActivationPolicy {
@@ -110,7 +131,10 @@ std::unique_ptr<ActivationPolicy> make_recompute(yaml::Map& options, const Machi
   constexpr std::array<std::string_view, 2> modes = {"full", "selective"};
   const std::size_t mode = options.choice_or("mode", modes, 0);
   const std::int64_t every = options.count_or("every", 1, 1);
-  if (mode == 0) return std::make_unique<FullRecompute>(every);
+  const auto by_operator = options.find("by_operator");
+  const bool is_by_operator = by_operator && by_operator->flag();
+  if (mode == 0) return std::make_unique<FullRecompute>(every, is_by_operator);
+  if (by_operator) by_operator->problem("applies to mode full; leave it out for selective");
   if (every != 1) options.at("every").problem("applies to mode full; leave it out for selective");
   return std::make_unique<SelectiveRecompute>();
 }

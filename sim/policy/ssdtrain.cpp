@@ -22,6 +22,7 @@ struct Saved {
   std::optional<TaskId> stored;     // end of its store
   std::optional<ChoiceId> stays;    // forwarded: backward came before the store had ended
   std::optional<ChoiceId> dropped;  // its queued store is cancelled
+  std::optional<ChoiceId> drains;   // forwarded, and its store outlasts backward's use
   bool is_requested = false;
   std::optional<TaskId> loaded;
   BufferId loaded_buffer{};
@@ -62,9 +63,10 @@ class SsdTrain final : public ActivationPolicy {
   std::string where_;
   std::vector<SavedTensors> layers_;
   ModuleOrder modules_;
-  std::vector<Position> last_modules_;             // by piece: the last that saves for storing
-  std::vector<std::optional<Position>> boundary_;  // by rank: from here on tensors are kept
-  std::vector<KeepProfile> profile_;               // by rank
+  std::vector<Position> last_modules_;                // by piece: the last that saves for storing
+  std::vector<std::optional<Position>> boundary_;     // by rank: from here on tensors are kept
+  std::vector<KeepProfile> profile_;                  // by rank
+  std::vector<std::vector<TaskId>> profiled_stores_;  // by rank: of the profiling iteration
   bool is_profiled_ = false;
   std::int32_t iteration_ = 0;
   // By micro-batch, layer and rank, from the layer's forward to its backward; as SavedTensors.
@@ -90,9 +92,11 @@ class SsdTrain final : public ActivationPolicy {
   void save(Step& step, const Visit& visit, std::uint16_t rank, std::size_t op, Beside& beside);
   void store(Step& step, const Visit& visit, std::uint16_t rank, std::size_t op, TaskId kernels);
   void need(Step& step, const Visit& visit, std::uint16_t rank, std::size_t op, Beside& beside);
+  void release(Step& step, const Visit& visit, std::uint16_t rank, std::size_t op, TaskId kernels);
   void request(Step& step, const Visit& visit, std::uint16_t rank, std::span<const Position> ahead,
                const Position* own, bool own_on_thread);
   void prefetch_last_of(Step& step, const Action& action);
+  void wait_for_stores(Step& step, const Visit& visit);
 };
 
 // What forward adds around its operators.
@@ -126,6 +130,9 @@ class SsdTrain::Backward final : public SegmentHooks {
     policy_.need(step_, visit_, rank, s.first, beside);
     return beside;
   }
+  void behind(std::uint16_t rank, const Segment& s, TaskId kernels) override {
+    policy_.release(step_, visit_, rank, s.first, kernels);
+  }
 
  private:
   SsdTrain& policy_;
@@ -134,7 +141,7 @@ class SsdTrain::Backward final : public SegmentHooks {
 };
 
 void SsdTrain::prepare(Step& step) {
-  step.model_launches();
+  step.model_launches(options_.launch_queue);
   stored_owner_ = step.plan().owner("activations to store");
   kept_owner_ = step.plan().owner("kept activations");
   loaded_owner_ = step.plan().owner("loaded activations");
@@ -147,6 +154,7 @@ void SsdTrain::prepare(Step& step) {
   find_last_modules();
   if (!is_profiled_) profile_.assign(step.ranks(), {});
   boundary_.resize(step.ranks());
+  profiled_stores_.assign(step.ranks(), {});
   reserve(step);
 }
 
@@ -210,8 +218,17 @@ void SsdTrain::add(Step& step, const Visit& visit) {
   for (const std::uint16_t r : step.crew(visit.stage)) {
     saved_.erase(key(step, visit.layer, visit.micro_batch, r));
   }
-  if (next_backward_ && options_.prefetches_across && modules_.is_first_layer(visit.layer)) {
-    prefetch_last_of(step, *next_backward_);
+  if (!modules_.is_first_layer(visit.layer)) return;
+  if (next_backward_ && options_.prefetches_across) prefetch_last_of(step, *next_backward_);
+  if (options_.is_adaptive && iteration_ == options_.profile_iteration)
+    wait_for_stores(step, visit);
+}
+
+// The profiling iteration ends when its stores have: what comes behind begins with empty queues
+// (`wait_backward` of FlashTrain's TensorCache).
+void SsdTrain::wait_for_stores(Step& step, const Visit& visit) {
+  for (const std::uint16_t r : step.crew(visit.stage)) {
+    step.on_thread("wait for stores", r, -1, Delay{}, profiled_stores_[r]);
   }
 }
 
@@ -266,10 +283,16 @@ void SsdTrain::store(Step& step, const Visit& visit, std::uint16_t rank, std::si
                        .at_end = {}};
     job.at_end.push_back(saved.stays ? free(saved.buffer, When::no(*saved.stays))
                                      : free(saved.buffer));
+    if (saved.stays && !saved.dropped) {
+      saved.drains = plan.choice(Choice::Rule::unfinished);
+      job.at_end.push_back(free(saved.buffer, When::yes(*saved.drains)));
+    }
     const Transport::Moved moved = transport_.store(step, job);
     saved.stored = moved.last;
+    if (iteration_ == options_.profile_iteration) profiled_stores_[rank].push_back(moved.last);
     if (saved.stays) plan.watch(*saved.stays, moved.last);
     if (saved.dropped) plan.watch(*saved.dropped, moved.first);
+    if (saved.drains) plan.watch(*saved.drains, moved.last);
     if (is_profiling(visit)) profile_[rank].stored(moved.first, moved.last, bytes);
   }
 }
@@ -289,11 +312,30 @@ void SsdTrain::need(Step& step, const Visit& visit, std::uint16_t rank, std::siz
     if (!saved.is_stored) {
       beside.effects.push_back(free(saved.buffer));
     } else if (saved.stays) {
-      beside.effects.push_back(free(saved.buffer, When::yes(*saved.stays)));
+      if (saved.dropped) beside.effects.push_back(free(saved.buffer, When::yes(*saved.stays)));
       beside.effects.push_back(free(saved.loaded_buffer, When::no(*saved.stays)));
     } else {
       beside.effects.push_back(free(saved.loaded_buffer));
     }
+  }
+}
+
+// The queue of stores holds a tensor too: one that backward has used before its store has ended
+// goes with the store. (Of a cancelled store's tensor backward is the last user; of one whose store
+// could not be cancelled any more, the bytes that are still being written then count as free.)
+void SsdTrain::release(Step& step, const Visit& visit, std::uint16_t rank, std::size_t op,
+                       TaskId kernels) {
+  const auto& all = saved(step, visit, rank);
+  for (const std::size_t i : layers_[visit.layer].needed_at[op]) {
+    const Saved& saved = all.at(i);
+    if (!saved.drains || layers_[visit.layer].tensors[i].first != op) continue;
+    const Effect effects[] = {decide(*saved.drains), free(saved.buffer, When::no(*saved.drains))};
+    step.plan().join({.name = "release",
+                      .lane = step.rank(rank).gpu,
+                      .rank = rank,
+                      .item = static_cast<std::int32_t>(visit.layer),
+                      .when = When::yes(*saved.stays)},
+                     {&kernels, 1}, effects);
   }
 }
 

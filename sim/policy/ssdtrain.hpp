@@ -40,6 +40,8 @@ struct SsdTrainOptions {
   std::int32_t profile_iteration = 2;
   bool records_first = true;       ///< the first iteration moves nothing, it records sizes
   bool keeps_last_module = false;  ///< of a micro-batch whose backward follows at once
+  /// Kernels that the launch thread is ahead of the GPU at most. assumed: CUDA's queue of launches.
+  std::int32_t launch_queue = 1024;
 };
 
 /// The keys of `activations: {name: ssdtrain, …}` (docs/scenario.md), with located errors.

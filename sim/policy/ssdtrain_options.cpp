@@ -23,6 +23,9 @@ SsdTrainOptions read_ssdtrain(yaml::Map& options, const Machine& machine) {
     options.at("cancel_forwarded").problem("needs forwarding; leave it out or switch both on");
   }
   o.keeps_last_module = options.flag_or("keep_last_module", o.keeps_last_module);
+  if (const auto queue = options.find("launch_queue")) {
+    o.launch_queue = static_cast<std::int32_t>(queue->count(1, 1 << 20));
+  }
   o.is_adaptive = options.flag_or("adaptive", o.is_adaptive);
   const auto bandwidth = options.find("bandwidth");
   if (bandwidth) o.bandwidth = bandwidth->quantity<BytesPerSecond>();

@@ -188,8 +188,8 @@ class Step {
                 std::span<const TaskId> after, std::span<const Effect> effects = {});
 
   /// From now on the launches of kernels are tasks of the main thread, which may run ahead of the
-  /// GPU by as many kernels as a stream queues. Without, launching costs the thread nothing.
-  void model_launches();
+  /// GPU by `queue` kernels. Without, launching costs the thread nothing.
+  void model_launches(std::int32_t queue);
   bool has_launches() const { return !run_ahead_.empty(); }
 
   /// The kernels of one visit on every rank of its stage, as soon as their parameters are gathered.
@@ -243,6 +243,7 @@ class Step {
   std::vector<PoolId> gpu_pools_, host_pools_, path_pools_;
   std::vector<LaneId> moments_;  // by rank: ends of phases that no thread waits for
   std::vector<TokenId> run_ahead_;
+  std::int32_t launch_queue_ = 0;
   std::vector<std::vector<Communicator>> data_groups_, tensor_groups_;  // by stage
   LaneId setup_lane_{};
   std::vector<BufferId> standing_;

@@ -7,9 +7,6 @@
 namespace tidegate {
 namespace {
 
-// Kernels that a stream queues before a launch blocks. assumed: CUDA's queue of 1024 launches.
-constexpr std::int32_t queued_kernels = 1024;
-
 // Allocations at the start of the first kernels of a visit, frees at the end of the last.
 class EffectsAround final : public SegmentHooks {
  public:
@@ -32,10 +29,10 @@ class EffectsAround final : public SegmentHooks {
 
 }  // namespace
 
-void Step::model_launches() {
+void Step::model_launches(std::int32_t queue) {
+  launch_queue_ = queue;
   for (std::uint16_t r = 0; r < ranks() && run_ahead_.size() < ranks(); ++r) {
-    run_ahead_.push_back(
-        plan_.tokens("rank" + std::to_string(r) + ".launch queue", queued_kernels));
+    run_ahead_.push_back(plan_.tokens("rank" + std::to_string(r) + ".launch queue", queue));
   }
 }
 
@@ -77,7 +74,7 @@ TaskId Step::launch_and_run(const char* name, const Visit& visit, std::uint16_t 
   const auto item = static_cast<std::int32_t>(visit.layer);
   if (!has_launches())
     return on_gpu(name, rank, item, std::move(kernels), beside.kernel_after, beside.effects);
-  const auto count = std::clamp(static_cast<std::int32_t>(kernels.size()), 1, queued_kernels);
+  const auto count = std::clamp(static_cast<std::int32_t>(kernels.size()), 1, launch_queue_);
   const Effect take[] = {acquire(run_ahead_[rank], count)};
   on_thread("launch", rank, item,
             Delay{static_cast<double>(count) * setting_.machine.host().launch}, beside.launch_after,

@@ -41,7 +41,7 @@ bool is_asked(const std::string& word, const std::string& name) {
 }
 
 std::vector<PolicyChoice> chosen(const std::vector<std::string>& words, const std::string& own,
-                           const Machine& machine) {
+                                 const Machine& machine) {
   const std::vector<PolicyChoice> known = known_choices(machine);
   std::vector<PolicyChoice> choices;
   for (const PolicyChoice& c : known) {
@@ -113,7 +113,8 @@ class Points {
     for (std::size_t i = 0; i < p.report.pools.size(); ++i) {
       const Report::Pool& pool = p.report.pools[i];
       if (p.plan.pools[i].place.tier != Tier::gpu) continue;
-      point.activation_peak = std::max(point.activation_peak, pool.steady_peak - standing_bytes(pool));
+      point.activation_peak =
+          std::max(point.activation_peak, pool.steady_peak - standing_bytes(pool));
       plot.room = std::min(plot.room, pool.capacity - standing_bytes(pool));
     }
     for (const Report::Overflow& o : p.report.overflows) point.overflows.push_back(o.pool);

@@ -51,14 +51,14 @@ struct Files {
 }  // namespace
 
 TEST_CASE("observed memory becomes rows beside predictions", "[field]") {
-  // GPU: 4e6 · (4 + 4 + 8) B = 64 MB and 17.04 MB of cuBLAS workspaces, context 0.5 GiB beside it. Host: 6 GiB of system, 2 GiB of
-  // process.
-  const Field f = Files().field(
-      report("complete",
-             "  - {run: r, observed: {gpu_allocated: 101.2992 MB, gpu_used: [600 MB, 700 MB], host_used: "
-             "8 GiB, host_process: 2 GiB, verdict: fits}}\n"
-             "  - {run: small, set: {machine.gpus.memory: 0.55 GiB}, observed: {verdict: gpu}}\n"
-             "  - {run: guess, estimate: true, observed: {all_states: 64 MB}}\n"));
+  // GPU: 4e6 · (4 + 4 + 8) B = 64 MB and 17.04 MB of cuBLAS workspaces, context 0.5 GiB beside it.
+  // Host: 6 GiB of system, 2 GiB of process.
+  const Field f = Files().field(report(
+      "complete",
+      "  - {run: r, observed: {gpu_allocated: 101.2992 MB, gpu_used: [600 MB, 700 MB], host_used: "
+      "8 GiB, host_process: 2 GiB, verdict: fits}}\n"
+      "  - {run: small, set: {machine.gpus.memory: 0.55 GiB}, observed: {verdict: gpu}}\n"
+      "  - {run: guess, estimate: true, observed: {all_states: 64 MB}}\n"));
   REQUIRE(f.rows.size() == 5);
   CHECK(f.rows[0].predicted == 64e6 + 2 * 8.125 * 1024 * 1024);
   CHECK(f.rows[0].relative_error() == Approx(-0.2));

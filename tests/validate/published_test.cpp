@@ -105,7 +105,7 @@ TEST_CASE("a parameter count that the shapes do not give is refused", "[publishe
 TEST_CASE("a case that is not there lists those that are", "[published]") {
   CHECK_THROWS_WITH(run_published({.file = "", .only = "71B"}),
                     Containing("there are: 40B, 52B, 70B") && Containing("ZeRO-3 175B, 384 GPUs") &&
-                        Containing("recompute time, H8192 L4"));
+                        Containing("recompute time, BERT H8192 L4"));
 }
 
 namespace {
@@ -206,6 +206,74 @@ TEST_CASE("a band is the ratio of two simulated runs", "[published]") {
   }
 }
 
+namespace {
+
+// Two sets, and a band whose keys from `quantity` on are given.
+std::string band_with(const std::string& keys) {
+  return "title: T\nsets:\n  two: {workload.network.layers: 2}\n  four: {workload.network.layers: "
+         "4}\nbands:\n  - band: B\n    claim: C\n    source: S\n    low: 0.99\n    high: 1.01\n"
+         "    standing: gated\n    scenario: s.yaml\n" +
+         keys;
+}
+
+}  // namespace
+
+TEST_CASE("a band for each of several sets has their names", "[published]") {
+  const Files files;
+  const auto run = [&](const std::string& keys) {
+    return run_published({.file = files.folder.write("b.yaml", band_with(keys))});
+  };
+  const std::string same = "    of: {policy.activations: keep}\n    over: {}\n";
+  const Published both = run("    quantity: iteration\n    for: [two, four]\n" + same);
+  REQUIRE(both.bands.size() == 2);
+  CHECK(both.bands[0].name == "B, two");
+  CHECK(both.bands[1].name == "B, four");
+  CHECK(both.bands[1].group == "B");
+  CHECK(both.bands[1].value == 1);
+  CHECK_FALSE(both.bands[1].in_sample);
+  CHECK_THAT(to_brief_text(both), Containing("C             2          1  0.99 to 1.01  ok"));
+  // The scenario has two layers already; four take longer.
+  const std::string longer = "    of: {workload.network.layers: 4}\n    over: {}\n";
+  const Published missed = run("    quantity: iteration\n    in_sample: true\n" + longer);
+  CHECK(missed.bands[0].value > 1.5);
+  CHECK_THAT(to_brief_text(missed), Containing("1 MISSED, in sample"));
+  CHECK_THAT(to_json(missed), Containing("\"in_sample\": true"));
+  const Published with = run("    quantity: iteration\n    with: [four]\n" + same);
+  CHECK(with.bands[0].name == "B");
+}
+
+TEST_CASE("a band can be over a value with its unit", "[published]") {
+  const Files files;
+  const auto value = [&](const std::string& keys) {
+    return run_published({.file = files.folder.write("b.yaml", band_with(keys))}).bands[0].value;
+  };
+  const std::string of = "    of: {}\n    over: ";
+  CHECK(value("    quantity: iteration\n" + of + "2 s\n") ==
+        Approx(value("    quantity: iteration\n" + of + "1 s\n") / 2));
+  // The whole step is forward, backward and update.
+  const double all = value("    quantity: iteration\n" + of + "1 s\n");
+  double parts = 0;
+  for (const std::string part : {"forward", "backward", "update"}) {
+    parts += value("    quantity: " + part + "\n" + of + "1 s\n");
+  }
+  CHECK(parts == Approx(all));
+  CHECK(value("    quantity: stored\n" + of + "1 GB\n") == 0);  // nothing is offloaded
+}
+
+TEST_CASE("the largest micro-batch in another run's memory is relative to that run's",
+          "[published]") {
+  const Files files;
+  const auto value = [&](const std::string& of) {
+    const std::string keys =
+        "    quantity: micro_batch\n    set: {workload.micro_batch: 4}\n    of: " + of +
+        "\n    over: {}\n";
+    return run_published({.file = files.folder.write("b.yaml", band_with(keys))}).bands[0].value;
+  };
+  CHECK(value("{}") == 1);
+  CHECK(value("{policy.activations: recompute}") >= 1);
+  CHECK(value("{workload.sequence: 64}") >= 2);  // half the tokens
+}
+
 TEST_CASE("a wrong band is a located error", "[published]") {
   const Files files;
   CHECK_THAT(files.error_of(band("    low: 2\n    high: 1\n")),
@@ -217,6 +285,15 @@ TEST_CASE("a wrong band is a located error", "[published]") {
   CHECK_THAT(files.error_of(text),
              Containing("did you mean 'activations'?") &&
                  Containing("cases.yaml:11:9: asked for by this run, band B"));
+  const std::string sides = "    of: {}\n    over: {}\n";
+  CHECK_THAT(files.error_of(band_with("    quantity: iteration\n    for: [tow]\n" + sides)),
+             Containing("cases.yaml:14:11: ") && Containing("did you mean 'two'?"));
+  CHECK_THAT(files.error_of(band_with("    quantity: iteration\n    for: []\n" + sides)),
+             Containing("is empty; name a set or more"));
+  CHECK_THAT(files.error_of(band_with("    quantity: stored\n    of: {}\n    over: 3 s\n")),
+             Containing("cases.yaml:15:11: "));
+  CHECK_THAT(files.error_of(band_with("    quantity: micro_batch\n    of: {}\n    over: 3\n")),
+             Containing("micro_batch is relative to a run"));
 }
 
 TEST_CASE("iteration times of Megatron-LM are as close as the best analytic model's",

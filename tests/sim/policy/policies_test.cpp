@@ -77,6 +77,9 @@ const std::vector<Option> optimizers = {
 };
 const std::vector<Option> activations = {
     {"keep", {{"policy.activations", "keep"}}},
+    {"keep by operator", {{"policy.activations", "{name: keep, by_operator: true}"}}},
+    {"recompute by operator, every 3",
+     {{"policy.activations", "{name: recompute, every: 3, by_operator: true}"}}},
     {"recompute", {{"policy.activations", "{name: recompute, mode: full}"}}},
     {"recompute every 3", {{"policy.activations", "{name: recompute, every: 3}"}}},
     {"selective", {{"policy.activations", "{name: recompute, mode: selective}"}}},
@@ -291,6 +294,8 @@ TEST_CASE("a wrong scenario is a located error that says what would be right", "
   CHECK_THAT(set("workload.pipeline_parallel", "3"), Containing("do not divide the 4 GPUs"));
   CHECK_THAT(set("workload.pipeline_parallel", "128"), Containing("a network of 80 blocks"));
   CHECK_THAT(set("workload.interleave", "2"), Containing("needs pipeline_parallel"));
+  CHECK_THAT(set("policy.activations", "{name: recompute, mode: selective, by_operator: true}"),
+             Containing("by_operator: applies to mode full"));
   CHECK_THAT(set("policy.activations", "{name: ssdtrain}"), Containing("to: is missing"));
   CHECK_THAT(set("policy.activations", "{name: ssdtrain, to: nvme, gpudirect: true}"),
              Containing("needs storage paths with gpudirect"));

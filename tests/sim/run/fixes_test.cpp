@@ -60,7 +60,8 @@ bool offers(const Report::Fixes& fixes, const std::vector<std::string>& sets) {
 TEST_CASE("what is too much by a known amount is cured by the change known to be enough",
           "[fixes]") {
   // Kept: 4 · 3 = 12 GiB, 2 more than there are. Full recomputation: 3 inputs of other blocks, the
-  // 3 GiB of the block that runs again, and two gradients of 1 GiB in its backward: 8. There is no attention core, so selective recomputation keeps all 12.
+  // 3 GiB of the block that runs again, and two gradients of 1 GiB in its backward: 8. There is no
+  // attention core, so selective recomputation keeps all 12.
   const TemporaryFolder folder;
   const std::string path = folder.write("s.yaml", four_blocks());
   // Planners that move 2 GiB and hide it come first.

@@ -48,8 +48,8 @@ TEST_CASE("keeping needs the most memory and is the fastest, full recomputation 
 }
 
 TEST_CASE("activations are in proportion to the micro-batch", "[rok]") {
-  // Of a single GPU in stage 0, at the start of backward: gradients have hardly come, all else is in
-  // proportion. (With a micro-batch of 1 the peak is at the end of backward, and all gradients.)
+  // Of a single GPU in stage 0, at the start of backward: gradients have hardly come, all else is
+  // in proportion. (With a micro-batch of 1 the peak is at the end of backward, and all gradients.)
   const RokPlot plot = rok_plot(llama, small, {.policies = {"keep"}, .micro_batches = {4, 8, 16}});
   const auto& p = plot.curves.at(0).points;
   const auto above = [&](std::size_t a, std::size_t b) {
