@@ -101,7 +101,8 @@ TEST_CASE("by operator, gradients take the place of activations; by layer they s
   const std::string layers =
       "[{name: block, operators: [{name: a, " + op + "1 GiB}]}, {name: b, " + op + "2 GiB}]}]}]";
   const auto peak = [&](const char* activations) {
-    std::vector<Override> overrides = {{"workload", "{dtype: fp16, layers: " + layers + "}"},
+    std::vector<Override> overrides = {{"machine.gpus.blas_workspace", "0 B"},
+                                       {"workload", "{dtype: fp16, layers: " + layers + "}"},
                                        {"machine.gpus.count", "1"},
                                        {"policy.activations", activations}};
     const Prediction p = run(overrides);
