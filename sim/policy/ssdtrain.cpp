@@ -55,8 +55,7 @@ class SsdTrain final : public ActivationPolicy {
   std::string describe() const override;
 
  private:
-  class Forward;
-  class Backward;
+  class Hooks;
 
   SsdTrainOptions options_;
   Transport transport_;
@@ -99,45 +98,35 @@ class SsdTrain final : public ActivationPolicy {
   void wait_for_stores(Step& step, const Visit& visit);
 };
 
-// What forward adds around its operators.
-class SsdTrain::Forward final : public SegmentHooks {
+// What a visit adds around its operators.
+class SsdTrain::Hooks final : public SegmentHooks {
  public:
-  Forward(SsdTrain& policy, Step& step, const Visit& visit)
+  Hooks(SsdTrain& policy, Step& step, const Visit& visit)
       : policy_(policy), step_(step), visit_(visit) {}
   bool is_by_operator() const override { return true; }
   Beside before(std::uint16_t rank, const Segment& s) override {
     Beside beside;
-    policy_.save(step_, visit_, rank, s.first, beside);
+    if (is_forward()) {
+      policy_.save(step_, visit_, rank, s.first, beside);
+    } else {
+      policy_.need(step_, visit_, rank, s.first, beside);
+    }
     return beside;
   }
   void behind(std::uint16_t rank, const Segment& s, TaskId kernels) override {
-    policy_.store(step_, visit_, rank, s.first, kernels);
+    if (is_forward()) {
+      policy_.store(step_, visit_, rank, s.first, kernels);
+    } else {
+      policy_.release(step_, visit_, rank, s.first, kernels);
+    }
   }
 
  private:
   SsdTrain& policy_;
   Step& step_;
   Visit visit_;
-};
 
-class SsdTrain::Backward final : public SegmentHooks {
- public:
-  Backward(SsdTrain& policy, Step& step, const Visit& visit)
-      : policy_(policy), step_(step), visit_(visit) {}
-  bool is_by_operator() const override { return true; }
-  Beside before(std::uint16_t rank, const Segment& s) override {
-    Beside beside;
-    policy_.need(step_, visit_, rank, s.first, beside);
-    return beside;
-  }
-  void behind(std::uint16_t rank, const Segment& s, TaskId kernels) override {
-    policy_.release(step_, visit_, rank, s.first, kernels);
-  }
-
- private:
-  SsdTrain& policy_;
-  Step& step_;
-  Visit visit_;
+  bool is_forward() const { return visit_.pass == Pass::forward; }
 };
 
 void SsdTrain::prepare(Step& step) {
@@ -208,13 +197,10 @@ void SsdTrain::upcoming(const Action& now, const Action* next) {
 }
 
 void SsdTrain::add(Step& step, const Visit& visit) {
-  if (visit.pass == Pass::forward) {
-    Forward hooks(*this, step, visit);
-    step.on_layer("forward", visit, hooks);
-    return;
-  }
-  Backward hooks(*this, step, visit);
-  step.on_layer("backward", visit, hooks);
+  Hooks hooks(*this, step, visit);
+  const bool is_forward = visit.pass == Pass::forward;
+  step.on_layer(is_forward ? "forward" : "backward", visit, hooks);
+  if (is_forward) return;
   for (const std::uint16_t r : step.crew(visit.stage)) {
     saved_.erase(key(step, visit.layer, visit.micro_batch, r));
   }

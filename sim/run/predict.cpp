@@ -77,15 +77,15 @@ Machine machine_of(const Scenario& scenario, const Layout& layout) {
   return scenario.machine.part(layout.nodes_here(), layout.gpus_per_node_here(), fold);
 }
 
-}  // namespace
-
-const char* revision() { return TIDEGATE_REVISION; }
-
 Layout layout_of(const Scenario& scenario) {
   const Workload& w = scenario.workload;
   return Layout({w.tensor_parallel, w.pipeline_parallel, w.interleave}, scenario.machine.nodes(),
                 scenario.ranks, scenario.policy.stays_on_gpu());
 }
+
+}  // namespace
+
+const char* revision() { return TIDEGATE_REVISION; }
 
 Prediction predict(Scenario& scenario) {
   Prediction p;
