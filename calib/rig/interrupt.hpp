@@ -1,0 +1,28 @@
+#pragma once
+
+#include <stdexcept>
+
+/// Ctrl-C (SIGINT), SIGTERM and SIGHUP as a flag that long work asks for. A second signal ends the
+/// process at once; nothing is left then either, because scratch files have no name.
+namespace tidegate::rig {
+
+class Interrupted : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// Catches the three signals while it lives; the handlers of before come back afterwards.
+class InterruptScope {
+ public:
+  InterruptScope();
+  ~InterruptScope();
+  InterruptScope(const InterruptScope&) = delete;
+  InterruptScope& operator=(const InterruptScope&) = delete;
+};
+
+/// Whether one of them has arrived.
+bool is_interrupted();
+/// Throws Interrupted when one has.
+void check_interrupt();
+
+}  // namespace tidegate::rig
