@@ -26,6 +26,7 @@
 #include "sim/report/words.hpp"
 #include "sim/run/elasticity.hpp"
 #include "sim/run/fixes.hpp"
+#include "sim/run/interval.hpp"
 #include "sim/run/predict.hpp"
 #include "validate/field.hpp"
 #include "validate/published.hpp"
@@ -40,6 +41,7 @@ struct SimulateFlags : ScenarioFlags {
   std::int32_t iterations = 0;
   std::string trace, plan;
   bool json = false, no_fixes = false;
+  IntervalOptions interval;
 };
 
 std::vector<Override> overrides_of(const SimulateFlags& flags) {
@@ -79,6 +81,7 @@ int simulate_command(const SimulateFlags& flags) {
   Scenario scenario = load_scenario(path, overrides);
   Prediction p = predict(scenario);
   add_elasticities(p);
+  if (flags.interval.draws > 0) add_interval(scenario, p, flags.interval);
   if (!p.report.fits && !flags.no_fixes) {
     p.report.fixes = find_fixes(path, overrides, p, {.progress = show_progress});
     show_progress(0);
@@ -145,6 +148,10 @@ void add_simulate(CLI::App& app, SimulateFlags& flags, int& code) {
       ->check(CLI::Range(1, most_iterations));
   sim->add_option("--trace", flags.trace, "write a timeline for ui.perfetto.dev to this file");
   sim->add_option("--plan", flags.plan, "write the plan to this file, a line per task");
+  sim->add_option("--draws", flags.interval.draws,
+                  "machines drawn from the profile's uncertainties for the interval; 0: none")
+      ->check(CLI::Range(0, 100'000));
+  sim->add_option("--seed", flags.interval.seed, "of the draws");
   sim->add_flag("--no-fixes", flags.no_fixes, "do not look for changes when the run does not fit");
   sim->add_flag("--json", flags.json, "print JSON (docs/report_json.md)");
   sim->footer(

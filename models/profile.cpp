@@ -261,19 +261,28 @@ std::vector<std::string> profile_names(const fs::path& dir) {
 
 }  // namespace
 
-Machine load_machine(const std::string& path,
-                     const std::vector<std::pair<std::string, std::string>>& overrides) {
+yaml::Value profile_values(const std::string& path,
+                           const std::vector<std::pair<std::string, std::string>>& overrides) {
   yaml::Value root = yaml::load_file(path);
   for (const auto& [key, text] : overrides) yaml::set(root, key, text, {override_name, 0, 0});
   Composer composer(path);
   composer.compose(root);
   // Without its component a part misses every key; only the cause is worth saying.
   if (!composer.problems.empty()) throw InputError(composer.problems);
-  yaml::Document document(std::move(root));
+  return root;
+}
+
+Machine read_machine(yaml::Value values) {
+  yaml::Document document(std::move(values));
   Parts parts = read_node(document);
   document.finish();
   return Machine(std::move(parts.name), std::move(parts.gpus), std::move(parts.host), parts.fabric,
                  std::move(parts.paths), std::move(parts.provenance));
+}
+
+Machine load_machine(const std::string& path,
+                     const std::vector<std::pair<std::string, std::string>>& overrides) {
+  return read_machine(profile_values(path, overrides));
 }
 
 std::string find_profile(const std::string& name_or_path, const std::string& base_dir) {

@@ -32,6 +32,11 @@ namespace tidegate {
 /// Throws InputError with all problems; those of a component name the component's file.
 Machine load_machine(const std::string& path,
                      const std::vector<std::pair<std::string, std::string>>& overrides = {});
+/// The same in two steps: the file's values with those of its components and the overrides in
+/// place, and the machine that they describe.
+yaml::Value profile_values(const std::string& path,
+                           const std::vector<std::pair<std::string, std::string>>& overrides = {});
+Machine read_machine(yaml::Value values);
 
 /// The file of a profile: a path (relative to `base_dir`), or the bare NAME of
 /// hw_profiles/NAME.yaml. Throws InputError with the names that exist and the nearest one.

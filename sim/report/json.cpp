@@ -197,6 +197,17 @@ Json links_json(const Report& report) {
   return list;
 }
 
+Json range_json(const std::optional<Report::Range>& range) {
+  if (!range) return nullptr;
+  return {{"low_s", number(range->low)},
+          {"high_s", number(range->high)},
+          {"level", 0.9},
+          {"draws", range->draws},
+          {"seed", range->seed},
+          {"uncertain_values", range->uncertain},
+          {"silent_values", range->silent}};
+}
+
 void add_facts(Json& json, const RunFacts& facts) {
   json["scenario"] = facts.scenario;
   json["policy"] = facts.policy;
@@ -207,6 +218,7 @@ void add_facts(Json& json, const RunFacts& facts) {
 void add_speed(Json& json, const Report& report) {
   constexpr double tera = 1e12;
   json["iteration_s"] = number(report.iteration_time);
+  json["iteration_range"] = range_json(report.range);
   json["first_iteration_s"] = number(report.first_iteration_time);
   json["steady_iterations"] = report.steady_iterations;
   json["phases"] = phases_json(report.phases);

@@ -154,6 +154,15 @@ struct Report {
     std::string name;  ///< "nvme", "gpu*.h2d (4)"
     double value = 0;
   };
+  /// Nine in ten iteration times lie within, when the profile's values are drawn from their
+  /// uncertainties (sim/run/interval.hpp).
+  struct Range {
+    Seconds low, high;
+    std::int32_t draws = 0;
+    std::uint64_t seed = 0;
+    std::int32_t uncertain = 0,
+                 silent = 0;  ///< values of the profile that state an uncertainty or none
+  };
   /// A change with which a run that does not fit would fit, found by simulating it.
   struct Fix {
     struct Pool {
@@ -206,6 +215,7 @@ struct Report {
   std::vector<Step> critical_tasks;           ///< largest first
   Bound bound;
   std::vector<Elasticity> elasticities;  ///< most exposed first; empty when nobody asked (sim/run)
+  std::optional<Range> range;            ///< nothing when nobody asked (sim/run)
   std::optional<Fixes> fixes;            ///< nothing when the run fits or nobody asked (sim/run)
   std::vector<Path> paths;
   std::vector<Link> links;

@@ -46,6 +46,13 @@ std::string title_text(const RunFacts& facts, std::size_t width) {
   return title.empty() ? "" : wrap(title, width) + "\n";
 }
 
+std::string range_text(const Report::Range& range) {
+  if (range.uncertain == 0) return "The profile states no uncertainty, so there is no interval.";
+  return fmt::format("Nine in ten within {} to {} ({} draws of {} uncertain values{}).",
+                     to_text(range.low), to_text(range.high), range.draws, range.uncertain,
+                     range.silent > 0 ? fmt::format("; {} state none", range.silent) : "");
+}
+
 std::string phases_text(const Report& report, std::size_t width) {
   Table table{.header = {"Phase", "time", "share", ""},
               .align = {Align::left, Align::right, Align::right, Align::left}};
@@ -60,6 +67,7 @@ std::string phases_text(const Report& report, std::size_t width) {
   if (report.steady_iterations > 1) {
     notes.push_back(fmt::format("Mean of the last {} iterations.", report.steady_iterations));
   }
+  if (report.range) notes.push_back(range_text(*report.range));
   if (report.iterations.size() > 1) {
     notes.push_back(fmt::format("The first took {}.", to_text(report.first_iteration_time)));
   }

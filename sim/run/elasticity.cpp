@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "sim/engine/simulate.hpp"
 #include "sim/report/kin.hpp"
-#include "sim/report/period.hpp"
+#include "sim/run/steady_time.hpp"
 
 namespace tidegate {
 namespace {
@@ -31,13 +30,6 @@ Demand faster(Demand demand, const std::set<std::size_t>& resources) {
   return demand;
 }
 
-double iteration_time(const Plan& plan, std::span<const Demand> demands,
-                      std::span<const Resource> resources) {
-  const Timeline timeline = simulate(plan, demands, resources);
-  const Steady steady = steady_period(iterations_of(plan, timeline));
-  return steady.time().value() / steady.iterations();
-}
-
 }  // namespace
 
 void add_elasticities(Prediction& prediction) {
@@ -49,7 +41,7 @@ void add_elasticities(Prediction& prediction) {
     const std::set<std::size_t> resources(kin.members.begin(), kin.members.end());
     std::vector<Demand> demands;
     for (const Demand& d : prediction.demands) demands.push_back(faster(d, resources));
-    const double then = iteration_time(prediction.plan, demands, prediction.resources);
+    const double then = steady_time(prediction.plan, demands, prediction.resources).value();
     found.push_back({kin.name, (now / then - 1) / step});
   }
   prediction.report.elasticities = std::move(found);

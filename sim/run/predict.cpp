@@ -5,6 +5,7 @@
 #include "sim/engine/simulate.hpp"
 #include "sim/policy/build_plan.hpp"
 #include "sim/policy/layout.hpp"
+#include "sim/run/machine_here.hpp"
 
 namespace tidegate {
 namespace {
@@ -68,15 +69,6 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layou
   return facts;
 }
 
-// Data-parallel ranks of one node see the whole node, used or not.
-Machine machine_of(const Scenario& scenario, const Layout& layout) {
-  const bool is_whole_node =
-      layout.nodes_here() == 1 && layout.tensor_here() == layout.parallel().tensor;
-  if (is_whole_node) return scenario.machine;
-  const auto fold = static_cast<std::int32_t>(layout.parallel().tensor / layout.tensor_here());
-  return scenario.machine.part(layout.nodes_here(), layout.gpus_per_node_here(), fold);
-}
-
 Layout layout_of(const Scenario& scenario) {
   const Workload& w = scenario.workload;
   return Layout({w.tensor_parallel, w.pipeline_parallel, w.interleave}, scenario.machine.nodes(),
@@ -85,13 +77,23 @@ Layout layout_of(const Scenario& scenario) {
 
 }  // namespace
 
+Machine machine_here(const Scenario& scenario, const Machine& machine) {
+  const Layout layout = layout_of(scenario);
+  // Data-parallel ranks of one node see the whole node, used or not.
+  const bool is_whole_node =
+      layout.nodes_here() == 1 && layout.tensor_here() == layout.parallel().tensor;
+  if (is_whole_node) return machine;
+  const auto fold = static_cast<std::int32_t>(layout.parallel().tensor / layout.tensor_here());
+  return machine.part(layout.nodes_here(), layout.gpus_per_node_here(), fold);
+}
+
 const char* revision() { return TIDEGATE_REVISION; }
 
 Prediction predict(Scenario& scenario) {
   Prediction p;
   p.graph = build_graph(scenario.workload);
   const Layout layout = layout_of(scenario);
-  const Machine machine = machine_of(scenario, layout);
+  const Machine machine = machine_here(scenario, scenario.machine);
   const auto resources = machine.resources();
   p.resources.assign(resources.begin(), resources.end());
   const Setting setting{.graph = p.graph,

@@ -150,10 +150,12 @@ Scenario read_scenario(yaml::Value root, const std::string& name, const std::str
   // The machine comes first, from its own file: the policy is read against it.
   const std::string base = directory_of(path);
   const auto [profile, profile_file] = find_hardware(std::move(root), base);
-  Machine machine = load_machine(profile_file, machine_overrides(overrides));
+  yaml::Value hardware = profile_values(profile_file, machine_overrides(overrides));
+  Machine machine = read_machine(hardware);
   Scenario scenario{.name = name,
                     .workload = {},
                     .profile = profile,
+                    .hardware = std::move(hardware),
                     .machine = std::move(machine),
                     .policy = {},
                     .loading = {},

@@ -24,7 +24,8 @@ inline constexpr std::int32_t most_iterations = 1000;
 struct Scenario {
   std::string name;
   Workload workload;
-  std::string profile;  ///< as the file names it
+  std::string profile;   ///< as the file names it
+  yaml::Value hardware;  ///< the profile's values, components and overrides in place
   Machine machine;
   Policy policy;
   Loading loading;
