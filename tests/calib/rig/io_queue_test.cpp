@@ -5,6 +5,7 @@
 #include "calib/rig/file.hpp"
 #include "calib/rig/host_buffer.hpp"
 #include "calib/rig/io_queue.hpp"
+#include "calib/rig/io_transfer.hpp"
 #include "models/base/error.hpp"
 #include "tests/catch.hpp"
 
@@ -116,7 +117,31 @@ TEST_CASE("an injected error names file, offset and reason", "[rig]") {
   }
 }
 
-TEST_CASE("a short transfer is continued, and was short", "[rig]") {
+TEST_CASE("a transfer goes on from the last whole block that the system moved", "[rig]") {
+  HostBuffer bytes(4 * page);
+  detail::Transfer transfer({Direction::read, 3, 40960, bytes.bytes(), 9}, std::nullopt);
+  transfer.advance(-EINTR);  // nothing moved: the same again
+  CHECK(transfer.next().offset == 40960);
+  // 5000 of 16384 bytes: one whole block, 40960 + 4096; three blocks are left.
+  transfer.advance(5000);
+  CHECK(transfer.next().offset == 45056);
+  CHECK(transfer.next().bytes.size() == 3 * page);
+  transfer.advance(3 * page);
+  CHECK(transfer.is_over());
+  CHECK(transfer.completion().error == 0);
+}
+
+TEST_CASE("an injected short transfer asks the system for half at first", "[rig]") {
+  HostBuffer bytes(4 * page);
+  const IoFault half{.kind = IoFault::Kind::short_transfer};
+  detail::Transfer transfer({Direction::write, 3, 0, bytes.bytes(), 0}, half);
+  CHECK(transfer.next().bytes.size() == 2 * page);
+  transfer.advance(2 * page);
+  CHECK_FALSE(transfer.is_over());
+  CHECK(transfer.next().offset == 2 * page);
+}
+
+TEST_CASE("a short transfer is continued by the engine", "[rig]") {
   for (const IoEngine engine : engines()) {
     const ScratchFile file(folder, access_here());
     HostBuffer out = patterned(16 * page), in(16 * page);
