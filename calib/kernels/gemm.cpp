@@ -4,6 +4,7 @@
 
 #include "calib/kernels/kernels.hpp"
 #include "calib/kernels/reference.hpp"
+#include "calib/kernels/slices.hpp"
 #include "models/base/error.hpp"
 
 #ifdef TIDEGATE_BLAS
@@ -35,6 +36,12 @@ const char* blas_name() {
   return name.c_str();
 }
 
+std::string blas_remedy() {
+  const std::string core = openblas_get_corename(), set = slices().name;
+  if (core != "Prescott" || set == "baseline") return "";
+  return set == "avx512" ? "OPENBLAS_CORETYPE=SkylakeX" : "OPENBLAS_CORETYPE=Haswell";
+}
+
 #else
 
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float* c,
@@ -43,6 +50,7 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const 
 }
 
 const char* blas_name() { return "none (plain loops)"; }
+std::string blas_remedy() { return ""; }
 
 #endif
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "calib/kernels/half.hpp"
 #include "models/work.hpp"
@@ -61,5 +62,9 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const 
           int threads);
 /// "OpenBLAS 0.3.21 (Zen)"
 const char* blas_name();
+/// Empty, or the environment that makes the BLAS use this CPU, "OPENBLAS_CORETYPE=SkylakeX": before
+/// 0.3.25 OpenBLAS takes its oldest kernels on a CPU that it does not know
+/// (OpenMathLib/OpenBLAS#4267). The environment counts at the start of the program only.
+std::string blas_remedy();
 
 }  // namespace tidegate::cpu

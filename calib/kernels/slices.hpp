@@ -28,6 +28,7 @@ inline constexpr std::size_t norm_block = 4096;
 
 struct Slices {
   const char* name;        ///< "baseline", "avx2", "avx512"
+  std::int64_t width;      ///< fp32 numbers of a vector
   std::int64_t fma_lanes;  ///< numbers that one round of `fma` advances
   /// x = x·factor + addend on every lane, `rounds` times; returns what the lanes grew by, summed,
   /// for factor 1.

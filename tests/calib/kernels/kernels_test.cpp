@@ -209,3 +209,10 @@ TEST_CASE("a chain of multiply-adds counts every operation that it did", "[kerne
     CHECK(flops == 2.0 * 3e6 * static_cast<double>(cpu::slices().fma_lanes) * threads);
   }
 }
+
+TEST_CASE("a BLAS with kernels of before AVX is told how to use this CPU", "[kernels]") {
+  const std::string name = cpu::blas_name(), remedy = cpu::blas_remedy();
+  const bool is_old = name.find("Prescott") != std::string::npos;
+  CHECK(remedy.empty() == !(is_old && cpu::slices().width > 4));
+  if (!remedy.empty()) CHECK_THAT(remedy, Containing("OPENBLAS_CORETYPE="));
+}
