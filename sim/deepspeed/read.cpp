@@ -108,8 +108,9 @@ void read_zero(Reading& reading, yaml::Map& top) {
   reading.put("zero.stage", std::to_string(stage), where);
   read_elements(reading, zero, stage);
   const auto scatter = zero.find("reduce_scatter");
-  if (stage > 0 && scatter && !is_auto(*scatter)) {
-    reading.put("zero.reduce_scatter", scatter->flag() ? "true" : "false", scatter->where());
+  if (stage > 0) {
+    const bool scatters = flag_of(zero, "reduce_scatter", true);
+    reading.put("zero.reduce_scatter", flag_text(scatters), scatter ? scatter->where() : where);
   }
   read_overlap(reading, zero, stage);
   read_offload(reading, top, zero, stage);

@@ -31,6 +31,12 @@ struct DeepSpeedRun {
   std::vector<Remark> remarks;
 };
 
+/// Pinned buffers that DeepSpeed's swapper of optimizer states holds at most: four (parameter,
+/// gradient, two moments) of the sub-group that is updated, four of the one that is read ahead,
+/// four of the one that is written behind. With fewer it stops (deepspeed/runtime/swap_tensor/
+/// pipelined_optimizer_swapper.py).
+std::int64_t swap_buffers_needed(bool is_read_pipelined, bool is_write_pipelined);
+
 /// Reads the values of a ds_config.json as DeepSpeed would, and as the Hugging Face Trainer where
 /// it says "auto". Every setting ends in `policy`, in a remark, or is known to have no influence on
 /// a step. Throws InputError with all places of wrong types and values, of a batch that does not

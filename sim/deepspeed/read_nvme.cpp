@@ -9,7 +9,7 @@ namespace {
 
 // Defaults of deepspeed/runtime/zero/offload_config.py.
 constexpr std::int64_t usual_parameter_buffer = 100'000'000;
-constexpr std::int64_t states_of_adam = 4;  // parameter, gradient, two moments
+constexpr std::int64_t usual_buffers = 4;
 
 // "/local/nvme0/" has the parts local and nvme0.
 std::vector<std::string> parts_of(const std::string& path) {
@@ -133,6 +133,11 @@ void put_fork(Reading& reading, const yaml::Node& paths, Fork fork) {
 
 }  // namespace
 
+std::int64_t swap_buffers_needed(bool is_read_pipelined, bool is_write_pipelined) {
+  constexpr std::int64_t states = 4;
+  return states * (1 + (is_read_pipelined ? 1 : 0) + (is_write_pipelined ? 1 : 0));
+}
+
 void read_nvme_optimizer(Reading& reading, yaml::Map& zero, const yaml::Node& section) {
   const auto path = nvme_path(section);
   if (!path) return;
@@ -149,14 +154,21 @@ void read_nvme_optimizer(Reading& reading, yaml::Map& zero, const yaml::Node& se
   map.ignore_rest();
   read_sub_group(reading, zero);
   const auto count = map.find("buffer_count");
-  const std::int64_t buffers = count && !is_auto(*count) ? count->count(1) : states_of_adam;
-  if (buffers < states_of_adam) {
-    reading.remark(RemarkKind::refused, *count,
-                   "fewer than the four states of Adam: parameter, gradient, two moments");
+  const std::int64_t buffers = count && !is_auto(*count) ? count->count(1) : usual_buffers;
+  const bool reads = flag_of(map, "pipeline_read", false);
+  const bool writes = flag_of(map, "pipeline_write", false);
+  const std::int64_t needed = swap_buffers_needed(reads, writes);
+  if (buffers < needed && !fork.is_used()) {
+    add_remark(
+        reading.run.remarks,
+        {RemarkKind::refused, count ? count->where() : where, section.path() + ".buffer_count",
+         fmt::format("is {}, and the swapper holds up to {}: 4 states of each sub-group on "
+                     "its way",
+                     buffers, needed)});
   }
   reading.put("optimizer.buffer_count", std::to_string(buffers), count ? count->where() : where);
-  for (const char* key : {"pipeline_read", "pipeline_write"})
-    reading.put(std::string("optimizer.") + key, flag_text(flag_of(map, key, false)), where);
+  reading.put("optimizer.pipeline_read", flag_text(reads), where);
+  reading.put("optimizer.pipeline_write", flag_text(writes), where);
   const auto ratio = map.find("ratio");
   if (ratio && !is_auto(*ratio) && ratio->fraction() < 1)
     reading.remark(RemarkKind::not_simulated, *ratio, "with device nvme predicted as 1");
@@ -215,8 +227,13 @@ void read_aio(Reading& reading, yaml::Map& top, bool uses_files) {
     return;
   yaml::Map map = section.map();
   map.ignore_rest();
-  const auto threads =
-      map.has("intra_op_parallelism") ? map.find("intra_op_parallelism") : map.find("thread_count");
+  auto threads = map.find("intra_op_parallelism");
+  if (const auto old = map.find("thread_count"); old && !threads) {
+    threads = old;
+    reading.remark(RemarkKind::ignored, *old,
+                   "is called intra_op_parallelism from DeepSpeed pull request 7056 on, where it "
+                   "would be 1; predicted as it stands");
+  }
   const Where& where = node ? section.where() : top.node().where();
   const auto put = [&](const char* key, const std::optional<yaml::Node>& value, std::int64_t usual,
                        const char* unit) {

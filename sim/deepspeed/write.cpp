@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "sim/deepspeed/read.hpp"
 #include "sim/policy/swapped_optimizer.hpp"
 #include "sim/policy/zero_offload.hpp"
 
@@ -97,6 +98,13 @@ void add_swap(Writing& writing, const SwapOptions& options, Json json) {
 }
 
 void add_infinity(Writing& writing, const SwapOptions& options) {
+  const std::int64_t needed =
+      swap_buffers_needed(options.is_read_pipelined, options.is_write_pipelined);
+  if (options.buffer_count < needed) {
+    writing.remark(RemarkKind::refused, "policy.optimizer.buffer_count",
+                   fmt::format("is {}, and DeepSpeed's swapper stops with fewer than {}",
+                               options.buffer_count, needed));
+  }
   const std::string& path = name_of_path(writing, options.paths.front());
   add_swap(writing, options,
            {{"device", "nvme"}, {"nvme_path", directory_for(writing, path, false)}});
@@ -253,26 +261,6 @@ void leave_out_rest(Writing& writing, const yaml::Value& values) {
 }
 
 }  // namespace
-
-PolicyChoice policy_choice(const yaml::Value& values, const char* section, const char* usual) {
-  PolicyChoice choice{usual, {.kind = yaml::Value::Kind::map}};
-  const yaml::Value* policy = values.find("policy");
-  const yaml::Value* value = policy ? policy->find(section) : nullptr;
-  if (!value) return choice;
-  if (value->kind == yaml::Value::Kind::scalar) {
-    choice.name = value->text;
-  } else {
-    if (const yaml::Value* name = value->find("name")) choice.name = name->text;
-    choice.options = *value;
-  }
-  return choice;
-}
-
-std::int64_t data_parallel_of(const Scenario& scenario) {
-  const Workload& w = scenario.workload;
-  return scenario.ranks * static_cast<std::int64_t>(scenario.machine.nodes()) /
-         (w.tensor_parallel * w.pipeline_parallel);
-}
 
 DeepSpeedFile write_deepspeed(const yaml::Value& values, const Scenario& scenario) {
   Writing writing{.scenario = scenario, .remarks = {}};
