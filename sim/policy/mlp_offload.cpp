@@ -81,7 +81,7 @@ std::string title_of(const SwapOptions& o, const Machine& machine) {
 
 }  // namespace
 
-std::unique_ptr<OptimizerPolicy> make_mlp_offload(yaml::Map& options, const Machine& machine) {
+std::optional<SwapOptions> read_mlp_offload(yaml::Map& options, const Machine& machine) {
   SwapOptions o;
   bool is_known = true;
   for (const yaml::Node& node : options.at("paths").items()) {
@@ -96,7 +96,7 @@ std::unique_ptr<OptimizerPolicy> make_mlp_offload(yaml::Map& options, const Mach
   if (!is_known) {
     // What else is said of paths would be said of the wrong ones.
     options.ignore_rest();
-    return nullptr;
+    return std::nullopt;
   }
   if (o.paths.empty()) {
     if (options.has("paths")) options.at("paths").problem("names no path; one is needed at least");
@@ -109,7 +109,12 @@ std::unique_ptr<OptimizerPolicy> make_mlp_offload(yaml::Map& options, const Mach
   o.is_upload_async = options.flag_or("async_upload", true);
   read_swap_options(options, o);
   o.title = title_of(o, machine);
-  return swapped_optimizer(std::move(o));
+  return o;
+}
+
+std::unique_ptr<OptimizerPolicy> make_mlp_offload(yaml::Map& options, const Machine& machine) {
+  auto o = read_mlp_offload(options, machine);
+  return o ? swapped_optimizer(std::move(*o)) : nullptr;
 }
 
 }  // namespace tidegate

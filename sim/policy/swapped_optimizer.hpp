@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,11 @@ std::unique_ptr<OptimizerPolicy> swapped_optimizer(SwapOptions options);
 /// The keys that both table lines share: sub_group_size, buffer_count, pipeline_read,
 /// pipeline_write, aio: {block_size, queue_depth, thread_count}.
 void read_swap_options(yaml::Map& options, SwapOptions& into);
+
+/// All keys of `optimizer: zero_infinity` and of `optimizer: mlp_offload`; nothing when a path is
+/// not one of the machine's, which has been reported.
+SwapOptions read_zero_infinity(yaml::Map& options, const Machine& machine);
+std::optional<SwapOptions> read_mlp_offload(yaml::Map& options, const Machine& machine);
 
 /// Sub-groups per path that stay in host memory: buffers / 3 (p, m, v), or one buffer more each and
 /// one sub-group less when gradients use buffers too. Source: MLP-Offload fork, flushed counts of

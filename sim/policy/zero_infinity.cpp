@@ -7,7 +7,7 @@
 
 namespace tidegate {
 
-std::unique_ptr<OptimizerPolicy> make_zero_infinity(yaml::Map& options, const Machine& machine) {
+SwapOptions read_zero_infinity(yaml::Map& options, const Machine& machine) {
   SwapOptions o;
   const auto path = read_path(options.at("path"), machine);
   o.paths = {path.value_or(0)};
@@ -17,7 +17,11 @@ std::unique_ptr<OptimizerPolicy> make_zero_infinity(yaml::Map& options, const Ma
   o.title = fmt::format("ZeRO-Infinity: optimizer on {}, {} buffers of {} elements{}",
                         path ? machine.paths()[*path].name : "", o.buffer_count, o.sub_group_size,
                         o.is_read_pipelined && o.is_write_pipelined ? "" : ", not pipelined");
-  return swapped_optimizer(std::move(o));
+  return o;
+}
+
+std::unique_ptr<OptimizerPolicy> make_zero_infinity(yaml::Map& options, const Machine& machine) {
+  return swapped_optimizer(read_zero_infinity(options, machine));
 }
 
 }  // namespace tidegate

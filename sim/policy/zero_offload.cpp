@@ -180,12 +180,16 @@ std::unique_ptr<OptimizerPolicy> zero_offload(const ZeroOffloadOptions& options)
   return std::make_unique<ZeroOffload>(options);
 }
 
-std::unique_ptr<OptimizerPolicy> make_zero_offload(yaml::Map& options, const Machine&) {
+ZeroOffloadOptions read_zero_offload(yaml::Map& options) {
   ZeroOffloadOptions o;
   o.sub_group_size = options.count_or("sub_group_size", o.sub_group_size, 1);
   o.is_delayed = options.flag_or("delayed_update", o.is_delayed);
   o.is_pinned = options.flag_or("pin_memory", o.is_pinned);
-  return zero_offload(o);
+  return o;
+}
+
+std::unique_ptr<OptimizerPolicy> make_zero_offload(yaml::Map& options, const Machine&) {
+  return zero_offload(read_zero_offload(options));
 }
 
 }  // namespace tidegate

@@ -14,4 +14,8 @@ struct ZeroOffloadOptions {
 
 std::unique_ptr<OptimizerPolicy> zero_offload(const ZeroOffloadOptions& options);
 
+/// The keys of `optimizer: zero_offload` and `optimizer: twin_flow`.
+ZeroOffloadOptions read_zero_offload(yaml::Map& options);
+ZeroOffloadOptions read_twin_flow(yaml::Map& options);
+
 }  // namespace tidegate
