@@ -224,6 +224,13 @@ void add_published(CLI::App& validate, PublishedFlags& flags, int& code) {
   published
       ->add_flag("--ablation", flags.options.ablation, "also switch the principles on one by one")
       ->excludes(brief);
+  published
+      ->add_option(
+          "--draws", flags.options.draws,
+          "also the interval of each iteration time, from this many machines drawn from the "
+          "profile's uncertainties")
+      ->check(CLI::Range(2, 100'000))
+      ->excludes(brief);
   published->add_flag("--json", flags.json, "print JSON (docs/published_json.md)")->excludes(brief);
   published->footer(
       "Examples:\n"
@@ -231,6 +238,7 @@ void add_published(CLI::App& validate, PublishedFlags& flags, int& code) {
       "  tidegate validate published --case 70B\n"
       "  tidegate validate published --case ZeRO-3\n"
       "  tidegate validate published --ablation\n"
+      "  tidegate validate published --draws 32\n"
       "Exit code 1 when a gated row misses its gate.");
   published->callback(
       [&flags, &code] { code = published_command(flags.options, flags.json, flags.brief); });

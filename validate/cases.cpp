@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/run/interval.hpp"
 #include "sim/run/predict.hpp"
 #include "validate/quantities.hpp"
 #include "validate/run_spec.hpp"
@@ -149,13 +150,14 @@ PublishedRow row_of(const Case& c, const Variant& v, const std::string& name, do
 }
 
 // One case: every variant predicted, its rows appended; speed-ups are against the first variant.
-void run_case(const Case& c, Published& result) {
+void run_case(const Case& c, std::int32_t draws, Published& result) {
   double baseline = 0;
   for (const Variant& v : c.variants) {
     Scenario scenario = load_run(v.spec, fmt::format("{} of case {}", v.name, c.name));
     RunSet& set = result.sets.back();
     set.profile = scenario.machine.name();
-    const Prediction p = predict(scenario);
+    Prediction p = predict(scenario);
+    if (draws > 0) add_interval(scenario, p, {.draws = draws});
     if (c.parameters > 0 && p.graph.parameters != c.parameters) {
       throw InputError(c.parameters_where, "parameters",
                        fmt::format("is {}, but the shapes of case {} give {}", c.parameters, c.name,
@@ -167,6 +169,9 @@ void run_case(const Case& c, Published& result) {
     for (const auto& [name, measured] : v.measured) {
       result.rows.push_back(row_of(c, v, name, predicted.at(name), measured));
       result.rows.back().set = result.sets.size() - 1;
+      if (p.report.range && name == "iteration") {
+        result.rows.back().range = {p.report.range->low.value(), p.report.range->high.value()};
+      }
     }
     if (!v.note.empty()) result.notes.push_back(fmt::format("{} {}: {}", c.name, v.name, v.note));
   }
@@ -176,7 +181,8 @@ void run_case(const Case& c, Published& result) {
 
 bool PublishedRow::is_missed() const { return gate && std::abs(relative_error()) > *gate; }
 
-void add_cases(yaml::Value tree, const std::string& path, Selection& selection, Published& result) {
+void add_cases(yaml::Value tree, const std::string& path, Selection& selection, std::int32_t draws,
+               Published& result) {
   yaml::Document document(std::move(tree));
   std::vector<Case> cases;
   RunSet set;
@@ -194,7 +200,7 @@ void add_cases(yaml::Value tree, const std::string& path, Selection& selection, 
     if (!selection.takes(c.name)) continue;
     if (is_new) result.sets.push_back(set);
     is_new = false;
-    run_case(c, result);
+    run_case(c, draws, result);
   }
 }
 

@@ -69,6 +69,18 @@ void summarize_models(Published& result) {
   add_summary(result, "recalled values", rows, [](const ModelRow& r) { return r.is_recalled; });
 }
 
+void count_inside(Published& result) {
+  for (const bool in_sample : {false, true}) {
+    PublishedCoverage coverage{.what = in_sample ? "in sample" : "out of sample"};
+    for (const PublishedRow& row : result.rows) {
+      if (!row.range || row.in_sample != in_sample) continue;
+      ++coverage.rows;
+      coverage.inside += row.is_inside() ? 1 : 0;
+    }
+    if (coverage.rows > 0) result.coverage.push_back(coverage);
+  }
+}
+
 void count_gates(Published& result) {
   const auto count = [&result](bool is_gated, bool is_missed) {
     result.gated += is_gated ? 1 : 0;
@@ -89,14 +101,15 @@ std::vector<std::string> files_of(const PublishedOptions& options) {
 }
 
 // The list that a file has says of which kind it is.
-void add_file(const std::string& path, Selection& selection, Published& result) {
+void add_file(const std::string& path, const PublishedOptions& options, Selection& selection,
+              Published& result) {
   yaml::Value root = yaml::load_file(path);
   if (root.find("bands")) {
     add_bands(std::move(root), path, selection, result);
   } else if (root.find("runs")) {
     add_model_runs(std::move(root), selection, result);
   } else {
-    add_cases(std::move(root), path, selection, result);
+    add_cases(std::move(root), path, selection, options.draws, result);
   }
 }
 
@@ -105,13 +118,14 @@ void add_file(const std::string& path, Selection& selection, Published& result) 
 Published run_published(const PublishedOptions& options) {
   Published result;
   Selection selection(options.only);
-  for (const std::string& path : files_of(options)) add_file(path, selection, result);
+  for (const std::string& path : files_of(options)) add_file(path, options, selection, result);
   if (selection.is_empty()) {
     throw InputError(fmt::format("--case {}: no case has this in its name; there are: {}",
                                  options.only, selection.known()));
   }
   for (std::size_t set = 0; set < result.sets.size(); ++set) summarize_set(result, set);
   summarize_models(result);
+  count_inside(result);
   count_gates(result);
   if (options.ablation) result.ablation = ablation_text(data + "/scenarios/mlp_offload_70b.yaml");
   return result;

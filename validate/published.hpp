@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// Published figures beside predictions, in three kinds, each from files of validate/published/
@@ -24,9 +25,10 @@
 namespace tidegate {
 
 struct PublishedOptions {
-  std::string file;       ///< of any kind (docs/published_json.md); empty: those that ship
-  std::string only;       ///< cases, model runs and bands whose name contains this; empty: all
-  bool ablation = false;  ///< also run the switch-by-switch table
+  std::string file;        ///< of any kind (docs/published_json.md); empty: those that ship
+  std::string only;        ///< cases, model runs and bands whose name contains this; empty: all
+  bool ablation = false;   ///< also run the switch-by-switch table
+  std::int32_t draws = 0;  ///< machines drawn for the interval of each iteration time; 0: none
 };
 
 /// Runs of one source, predicted with one profile.
@@ -41,9 +43,12 @@ struct PublishedRow {
   double predicted = 0, measured = 0;
   bool in_sample = false;
   std::optional<double> gate;  ///< largest allowed |relative_error|
+  /// Nine in ten iteration times under the profile's uncertainties (sim/run/interval.hpp).
+  std::optional<std::pair<double, double>> range;
 
   double relative_error() const { return predicted / measured - 1; }
   bool is_missed() const;
+  bool is_inside() const { return range && range->first <= measured && measured <= range->second; }
 };
 
 /// A value that another model gives, or that is recalled of a paper.
@@ -77,6 +82,12 @@ struct PublishedSummary {
   std::string worst_row;
 };
 
+/// How many measured iteration times lie within their interval; nine in ten would be right.
+struct PublishedCoverage {
+  std::string what;
+  std::int32_t rows = 0, inside = 0;
+};
+
 struct Published {
   std::vector<RunSet> sets;  ///< of the runs
   std::vector<PublishedRow> rows;
@@ -85,9 +96,10 @@ struct Published {
   std::vector<ModelRow> model_rows;
   std::string band_title;
   std::vector<Band> bands;
-  std::vector<PublishedSummary> summary;  ///< of runs and models
-  std::int32_t gated = 0, missed = 0;     ///< of all kinds
-  std::string ablation;                   ///< table as text, empty when not asked for
+  std::vector<PublishedSummary> summary;    ///< of runs and models
+  std::vector<PublishedCoverage> coverage;  ///< empty when no intervals were asked for
+  std::int32_t gated = 0, missed = 0;       ///< of all kinds
+  std::string ablation;                     ///< table as text, empty when not asked for
 };
 
 /// Predicts every case, model run and band. Throws InputError on a wrong file, with places, or on a

@@ -32,6 +32,7 @@ Json rows_json(const Published& p) {
                     {"measured", r.measured},
                     {"relative_error", r.relative_error()},
                     {"in_sample", r.in_sample},
+                    {"range", r.range ? Json{r.range->first, r.range->second} : Json()},
                     {"gated", r.gate.has_value()},
                     {"gate", gate_json(r.gate)}});
   }
@@ -83,6 +84,14 @@ Json summary_json(const Published& p) {
   return summary;
 }
 
+Json coverage_json(const Published& p) {
+  Json list = Json::array();
+  for (const PublishedCoverage& c : p.coverage) {
+    list.push_back({{"what", c.what}, {"rows", c.rows}, {"inside", c.inside}});
+  }
+  return list;
+}
+
 }  // namespace
 
 std::string to_json(const Published& p) {
@@ -99,6 +108,7 @@ std::string to_json(const Published& p) {
                     {"band_title", p.band_title},
                     {"bands", bands_json(p)},
                     {"summary", summary_json(p)},
+                    {"coverage", coverage_json(p)},
                     {"gated", p.gated},
                     {"missed", p.missed},
                     {"notes", p.notes}};

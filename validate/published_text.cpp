@@ -136,6 +136,30 @@ std::string runs_text(const Published& p) {
   return text + "  in: a quantity that set a value of the profile. out: one that did not.\n";
 }
 
+std::string coverage_text(const Published& p) {
+  if (p.coverage.empty()) return "";
+  Table table{
+      .header = {"case", "variant", "nine in ten within", "measured", "", "sample"},
+      .rows = {},
+      .align = {Align::left, Align::left, Align::right, Align::right, Align::left, Align::left}};
+  for (const PublishedRow& row : p.rows) {
+    if (!row.range) continue;
+    table.rows.push_back(
+        {row.case_name, row.variant,
+         to_text(Seconds(row.range->first)) + " to " + to_text(Seconds(row.range->second)),
+         value_text(row, row.measured), row.is_inside() ? "inside" : "OUTSIDE",
+         row.in_sample ? "in" : "out"});
+  }
+  std::string text = to_text(table);
+  for (const PublishedCoverage& c : p.coverage) {
+    text += fmt::format(
+        "{} of {} measured iteration times, {}, lie within their interval; nine in ten would "
+        "be right.\n",
+        c.inside, c.rows, c.what);
+  }
+  return text;
+}
+
 std::string gates_text(const Published& p) {
   return fmt::format("{} of {} gated rows hold.\n", p.gated - p.missed, p.gated);
 }
@@ -180,6 +204,7 @@ std::string to_text(const Published& p) {
                                 models_text(p), recalled_text(p)));
   }
   if (!p.bands.empty()) parts.push_back(bands_text(p));
+  if (!p.coverage.empty()) parts.push_back(coverage_text(p));
   parts.insert(parts.end(), {summary_text(p), gates_text(p)});
   return join(parts, "\n");
 }
