@@ -18,6 +18,7 @@
 #include "models/base/files.hpp"
 #include "sim/graph/inspect.hpp"
 #include "sim/graph/workload.hpp"
+#include "sim/page/report_page.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/policy/policy.hpp"
 #include "sim/report/report.hpp"
@@ -39,7 +40,7 @@ namespace {
 
 struct SimulateFlags : ScenarioFlags {
   std::int32_t iterations = 0;
-  std::string trace, plan;
+  std::string trace, plan, html;
   bool json = false, no_fixes = false;
   IntervalOptions interval;
 };
@@ -96,6 +97,11 @@ int simulate_command(const SimulateFlags& flags) {
     });
   }
   p.report.facts.next = next_commands(flags, scenario, p.report);
+  if (!flags.html.empty()) {
+    write_atomically(flags.html, [&](std::ostream& out) {
+      out << page::to_html(page::report_page(p.report, p.plan, p.timeline));
+    });
+  }
   print(flags.json ? to_json(p.report) : to_text(p.report));
   return 0;
 }
@@ -147,6 +153,7 @@ void add_simulate(CLI::App& app, SimulateFlags& flags, int& code) {
   sim->add_option("--iterations", flags.iterations, "iterations to simulate")
       ->check(CLI::Range(1, most_iterations));
   sim->add_option("--trace", flags.trace, "write a timeline for ui.perfetto.dev to this file");
+  sim->add_option("--html", flags.html, "write the report as one HTML page to this file");
   sim->add_option("--plan", flags.plan, "write the plan to this file, a line per task");
   sim->add_option("--draws", flags.interval.draws,
                   "machines drawn from the profile's uncertainties for the interval; 0: none")
