@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,13 +54,19 @@ struct Sample {
   std::vector<double> series;  ///< optional: values over equal parts of the sample, or latencies
 };
 
+/// A row has written its part of the write budget: its block ends with the samples that it has.
+class BudgetSpent : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 class Bench {
  public:
   virtual ~Bench() = default;
   virtual std::vector<Row> rows() const = 0;
   /// Before the first sample: memory, files written, kernels checked against their specification.
   virtual void prepare() {}
-  /// One sample of rows()[row]; `warm_up` samples are not counted.
+  /// One sample of rows()[row]; `warm_up` samples are not counted. Throws BudgetSpent.
   virtual Sample sample(std::size_t row) = 0;
   /// After the last sample; frees what prepare took.
   virtual void finish() {}
@@ -81,6 +88,7 @@ struct Setup {
   std::vector<StorageTarget> storage;
   Bytes file_size{0};        ///< of each scratch file, set by the budget
   Bytes write_budget{0};     ///< all that may be written to one storage path
+  Bytes sustained{0};        ///< that the sustained write may write beside it; 0: not asked for
   std::int32_t threads = 1;  ///< most that CPU rows use
   std::uint64_t seed = 7;
 };

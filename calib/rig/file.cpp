@@ -95,6 +95,15 @@ ScratchFile::ScratchFile(const std::string& folder, Access access)
   fail_to_open(folder, errno);
 }
 
+ScratchFile ScratchFile::beside(const ScratchFile& other) {
+  ScratchFile file;
+  file.access_ = other.access_;
+  file.folder_ = other.folder_;
+  file.descriptor_ = open_unnamed(other.folder_, other.access_);
+  if (file.descriptor_ < 0) fail_to_open(other.folder_, errno);
+  return file;
+}
+
 ScratchFile::~ScratchFile() {
   if (descriptor_ >= 0) close(descriptor_);
 }

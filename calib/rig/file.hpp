@@ -37,6 +37,8 @@ class ScratchFile {
   /// InputError when the folder cannot be written or does not take direct access, MachineError when
   /// the system fails otherwise.
   ScratchFile(const std::string& folder, Access access);
+  /// A new file in the same folder for the same access, without asking the folder again.
+  static ScratchFile beside(const ScratchFile& other);
   ~ScratchFile();
   ScratchFile(ScratchFile&& other) noexcept;
   ScratchFile& operator=(ScratchFile&& other) noexcept;
@@ -46,6 +48,7 @@ class ScratchFile {
   const std::string& folder() const { return folder_; }
 
  private:
+  ScratchFile() = default;
   int descriptor_ = -1;
   Access access_ = Access::direct;
   std::string folder_;

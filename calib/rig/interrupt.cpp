@@ -32,6 +32,7 @@ InterruptScope::InterruptScope() {
 
 InterruptScope::~InterruptScope() {
   for (std::size_t i = 0; i < signals.size(); ++i) sigaction(signals[i], &before[i], nullptr);
+  arrived = 0;
 }
 
 bool is_interrupted() { return arrived != 0; }

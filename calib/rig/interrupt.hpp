@@ -20,7 +20,7 @@ class InterruptScope {
   InterruptScope& operator=(const InterruptScope&) = delete;
 };
 
-/// Whether one of them has arrived.
+/// Whether one of them has arrived since the scope began; false where there is no scope.
 bool is_interrupted();
 /// Throws Interrupted when one has.
 void check_interrupt();

@@ -8,7 +8,7 @@
 
 using namespace tidegate::rig;
 
-TEST_CASE("a signal becomes a flag, and a new scope starts without it", "[rig]") {
+TEST_CASE("a signal becomes a flag that lives as long as the scope", "[rig]") {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     const InterruptScope scope;
     CHECK_FALSE(is_interrupted());
@@ -17,6 +17,7 @@ TEST_CASE("a signal becomes a flag, and a new scope starts without it", "[rig]")
     CHECK(is_interrupted());
     CHECK_THROWS_AS(check_interrupt(), Interrupted);
   }
+  CHECK_FALSE(is_interrupted());
 }
 
 TEST_CASE("the handlers of before come back", "[rig]") {
