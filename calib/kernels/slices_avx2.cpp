@@ -1,0 +1,3 @@
+#define TIDEGATE_ISA avx2
+#define TIDEGATE_SLICES avx2_slices
+#include "calib/kernels/slices.inc"
