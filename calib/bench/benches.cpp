@@ -2,6 +2,7 @@
 
 #include "calib/bench/cpu_benches.hpp"
 #include "calib/measure/bench.hpp"
+#include "calib/storage/storage_bench.hpp"
 
 namespace tidegate::calib {
 namespace {
@@ -22,6 +23,8 @@ constexpr std::array table = {
     BenchEntry{"norm", "squared norm of gradients", always, make_norm},
     BenchEntry{"first_touch", "new memory: pages faulted in", always, make_first_touch},
     BenchEntry{"pin", "pages locked and unlocked", why_not_pin, make_pin},
+    BenchEntry{"storage", "files of each path: reads, writes, mixes, latencies, flushes", why_no_storage, make_storage},
+    BenchEntry{"sustained", "one long write to each path, only when asked for", why_no_sustained, make_sustained},
 };
 // clang-format on
 

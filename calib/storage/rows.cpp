@@ -75,9 +75,10 @@ std::vector<Setting> settings(const RowSetup& setup) {
 
 std::vector<Setting> write_settings(const RowSetup& setup) {
   std::vector<Setting> all = settings(setup);
-  if (setup.effort == Effort::quick) return all;
-  std::erase_if(all,
-                [](const Setting& s) { return s.depth == 2 || s.depth == 8 || s.depth == 32; });
+  const bool is_quick = setup.effort == Effort::quick;
+  std::erase_if(all, [is_quick](const Setting& s) {
+    return is_quick ? s.depth == 4 : s.depth == 2 || s.depth == 8 || s.depth == 32;
+  });
   return all;
 }
 

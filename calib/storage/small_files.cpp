@@ -7,27 +7,31 @@
 namespace tidegate::calib {
 namespace {
 
-// A file for each tensor: open, write, close, one after another; the value is files per second. The
-// files have no names, so that what a directory's entry costs is not in it.
+// Below the usual limit of 1024 open files.
+constexpr std::size_t most_files = 256;
+
+// A file for each tensor: made and written, one after another; the value is files per second. They
+// have no names and are deleted after the time was taken, so that neither the entry of a directory
+// nor the freeing of blocks is in it.
 Sample take_small(Target& target, std::int64_t block, Seconds time, std::int64_t most_bytes) {
   using Clock = std::chrono::steady_clock;
   const auto queue = rig::make_io_queue({.depth = 1});
   const auto bytes = target.memory(Direction::write, static_cast<std::size_t>(block));
   const auto start = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  std::vector<rig::ScratchFile> files;
   Sample sample;
-  double count = 0;
   do {
     rig::check_interrupt();
     target.charge(block);
-    const rig::ScratchFile file = rig::ScratchFile::beside(target.files()[0]);
-    rig::transfer(*queue, Direction::write, file.descriptor(), 0, bytes,
+    files.push_back(rig::ScratchFile::beside(target.files()[0]));
+    rig::transfer(*queue, Direction::write, files.back().descriptor(), 0, bytes,
                   static_cast<std::size_t>(block));
     sample.written += block;
-    ++count;
-  } while (elapsed() < time.value() && sample.written + block <= most_bytes);
+  } while (elapsed() < time.value() && sample.written + block <= most_bytes &&
+           files.size() < most_files);
   sample.elapsed = Seconds(elapsed());
-  sample.value = count / sample.elapsed.value();
+  sample.value = static_cast<double>(files.size()) / sample.elapsed.value();
   return sample;
 }
 
