@@ -15,7 +15,7 @@ namespace tidegate::calib {
 namespace {
 
 constexpr std::size_t least = std::size_t{64} << 10, most = std::size_t{64} << 20;
-constexpr double held = 20;  // p, m, v and g in fp32, g and p in 16 bits
+constexpr std::size_t held = 20;  // p, m, v and g in fp32, g and p in 16 bits
 constexpr double moved = 28;
 // A step in the middle of training; weights that nothing makes subnormal.
 const cpu::AdamOptions options = {.step = 1000};
@@ -31,16 +31,11 @@ struct Witness {
 class Adam : public Bench {
  public:
   explicit Adam(const Setup& setup)
-      : parameters_(std::min(static_cast<std::size_t>(
-                                 static_cast<double>(memory_of(setup, memory_part::adam)) / held) /
-                                 64 * 64,
-                             most)) {
+      : parameters_(std::min(fitting(setup, memory_part::adam, held), most)) {
     const bool is_quick = setup.effort == Effort::quick;
     const std::size_t factor = is_quick ? 256 : setup.effort == Effort::standard ? 16 : 4;
-    std::vector<std::size_t> lengths = sizes(least, parameters_, factor);
-    if (lengths.back() != parameters_) lengths.push_back(parameters_);
     const Clock clock = highest_clock();
-    for (const std::size_t n : lengths) {
+    for (const std::size_t n : sizes(least, parameters_, factor)) {
       for (const int threads : thread_counts(setup)) {
         add(setup, clock, {n, threads, DType::fp32});
         add(setup, clock, {n, threads, DType::bf16});

@@ -17,7 +17,7 @@ constexpr double bytes_per_cast = 6;
 class Cast : public Bench {
  public:
   explicit Cast(const Setup& setup)
-      : elements_(std::min(memory_of(setup, memory_part::cast) / 6, most) / 64 * 64) {
+      : elements_(std::min(fitting(setup, memory_part::cast, 6), most)) {
     const Clock clock = highest_clock();
     std::vector<std::size_t> lengths = {elements_};
     if (setup.effort != Effort::quick && least < elements_) lengths.push_back(least);

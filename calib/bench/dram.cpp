@@ -23,9 +23,11 @@ constexpr float scale = 3.0F;
 // Elements of one array: at least 256 MiB and four last-level caches (STREAM's rule), as far as
 // three arrays fit in this bench's part of the memory.
 std::size_t elements_of(const Setup& setup) {
+  constexpr std::size_t arrays = 3 * sizeof(float);
   const double wanted = std::max(256.0 * 1048576, 4 * setup.host.last_level_cache.value());
-  const std::size_t granted = memory_of(setup, memory_part::dram) / 3;
-  return std::min(static_cast<std::size_t>(wanted), granted) / 4096 * 1024;
+  const double granted = memory_part::dram * setup.host.memory_available.value() / 3;
+  if (wanted <= granted) return static_cast<std::size_t>(wanted) / 4096 * 1024;
+  return fitting(setup, memory_part::dram, arrays);
 }
 // Per thread three arrays of 512 KiB: they stay in a last-level cache. One per core is assumed to
 // hold that much of it.

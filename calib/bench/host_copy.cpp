@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 
 #include "calib/bench/cpu_benches.hpp"
@@ -15,7 +16,7 @@ constexpr std::size_t least = std::size_t{64} << 10, most = std::size_t{512} << 
 class HostCopy : public Bench {
  public:
   explicit HostCopy(const Setup& setup)
-      : buffer_(std::max(std::min(memory_of(setup, memory_part::host_copy) / 2, most), least)) {
+      : buffer_(std::clamp(fitting(setup, memory_part::host_copy, 2), least, most)) {
     const Clock clock = highest_clock();
     const std::size_t factor = setup.effort == Effort::quick      ? 32
                                : setup.effort == Effort::standard ? 8

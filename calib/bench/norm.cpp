@@ -16,7 +16,7 @@ constexpr std::size_t least = std::size_t{1} << 20, most = std::size_t{1} << 26;
 class Norm : public Bench {
  public:
   explicit Norm(const Setup& setup)
-      : elements_(std::min(memory_of(setup, memory_part::norm) / sizeof(float), most)) {
+      : elements_(std::min(fitting(setup, memory_part::norm, sizeof(float)), most)) {
     const Clock clock = highest_clock();
     std::vector<std::size_t> lengths = {elements_};
     if (setup.effort != Effort::quick && least < elements_) lengths.push_back(least);

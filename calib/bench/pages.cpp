@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -21,7 +23,7 @@ constexpr std::size_t mebibyte = std::size_t{1} << 20;
 class FirstTouch : public Bench {
  public:
   explicit FirstTouch(const Setup& setup) {
-    const std::size_t most = std::min(memory_of(setup, memory_part::pages) / 2, 1024 * mebibyte);
+    const std::size_t most = std::min(fitting(setup, memory_part::pages, 2), 1024 * mebibyte);
     const std::size_t least = 64 * mebibyte;
     for (const std::size_t size : setup.effort == Effort::quick
                                       ? std::vector<std::size_t>{std::min(least, most)}
@@ -65,10 +67,10 @@ class FirstTouch : public Bench {
 };
 
 std::size_t most_pinned(const Setup& setup) {
-  const double limit = setup.host.locked_limit.value() / 2;  // others of this process lock, too
-  const auto most =
-      static_cast<double>(std::min(memory_of(setup, memory_part::pages) / 2, 1024 * mebibyte));
-  return static_cast<std::size_t>(std::min(limit, most)) / 4096 * 4096;
+  const auto limit = static_cast<std::size_t>(setup.host.locked_limit.value());
+  // Half of what may be locked: others of this process lock, too.
+  const std::size_t most = std::min(fitting(setup, memory_part::pages, 2), 1024 * mebibyte);
+  return std::bit_floor(std::min(limit / 2, most));
 }
 
 class Pin : public Bench {

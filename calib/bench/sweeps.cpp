@@ -5,8 +5,9 @@
 
 namespace tidegate::calib {
 
-std::size_t memory_of(const Setup& setup, double part) {
-  return static_cast<std::size_t>(part * setup.host.memory_available.value());
+std::size_t fitting(const Setup& setup, double part, std::size_t bytes) {
+  const double granted = part * setup.host.memory_available.value();
+  return std::bit_floor(static_cast<std::size_t>(granted) / bytes);
 }
 
 std::vector<int> thread_counts(const Setup& setup) {
@@ -22,8 +23,9 @@ std::vector<int> thread_counts(const Setup& setup) {
 }
 
 std::vector<std::size_t> sizes(std::size_t first, std::size_t most, std::size_t factor) {
-  std::vector<std::size_t> all = {std::min(first, most)};
-  while (all.back() * factor <= most) all.push_back(all.back() * factor);
+  std::vector<std::size_t> all;
+  for (std::size_t size = first; size < most; size *= factor) all.push_back(size);
+  all.push_back(most);
   return all;
 }
 

@@ -139,8 +139,19 @@ TEST_CASE("settings visit one thread and all, and sizes up to the most", "[bench
   CHECK(thread_counts(setup) == std::vector<int>{1, 2, 3, 4, 5, 6});
   setup.threads = 1;
   CHECK(thread_counts(setup) == std::vector<int>{1});
-  CHECK(sizes(4, 70, 4) == std::vector<std::size_t>{4, 16, 64});
+  CHECK(sizes(4, 70, 4) == std::vector<std::size_t>{4, 16, 64, 70});
+  CHECK(sizes(4, 64, 4) == std::vector<std::size_t>{4, 16, 64});
   CHECK(sizes(100, 70, 4) == std::vector<std::size_t>{70});
+}
+
+TEST_CASE("rows stay the same when a little less memory is available", "[bench]") {
+  // A quarter of 200 bytes in pieces of 3: 16 fit; so they do of 193 and of 300, and 32 of 400.
+  Setup setup;
+  for (const auto& [available, pieces] :
+       std::map<double, std::size_t>{{193, 16}, {200, 16}, {300, 16}, {400, 32}}) {
+    setup.host.memory_available = Bytes(available);
+    CHECK(fitting(setup, 0.25, 3) == pieces);
+  }
 }
 
 TEST_CASE("keyed contents differ by place and key", "[bench]") {
