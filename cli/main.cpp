@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/calib.hpp"
 #include "cli/common.hpp"
 #include "cli/plot.hpp"
 #include "models/base/error.hpp"
@@ -261,6 +262,13 @@ void add_validate(CLI::App& app, PublishedFlags& published, FieldFlags& field, i
   });
 }
 
+std::string command_line(int argc, char** argv) {
+  std::string text;
+  for (int i = 0; i < argc; ++i)
+    text += (i > 0 ? " " : "") + shell_word(i > 0 ? argv[i] : "tidegate");
+  return text;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Tidegate predicts the speed and memory of offloaded training before it runs."};
   app.set_version_flag("--version", fmt::format("tidegate {} ({})", TIDEGATE_VERSION, revision()));
@@ -281,10 +289,13 @@ int run(int argc, char** argv) {
   PublishedFlags published_flags;
   FieldFlags field_flags;
   PlotFlags plot_flags;
+  CalibFlags calib_flags;
+  calib_flags.command = command_line(argc, argv);
   add_simulate(app, simulate_flags, code);
   add_inspect(app, inspect_flags, code);
   add_policies(app, code);
   add_plot(app, plot_flags);
+  add_calib(app, calib_flags, code);
   add_validate(app, published_flags, field_flags, code);
   try {
     app.parse(argc, argv);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "models/calibration.hpp"
 #include "models/cited.hpp"
 
 namespace tidegate {
@@ -219,6 +220,7 @@ struct Parts {
   Fabric fabric;
   std::vector<StoragePath> paths;
   std::vector<Provenance> provenance;
+  Calibration calibration;
 };
 
 Parts read_node(yaml::Document& document) {
@@ -246,6 +248,7 @@ Parts read_node(yaml::Document& document) {
       parts.paths.push_back(read_path(name, node, parts.provenance));
     }
   }
+  if (const auto section = root.find("calibration")) parts.calibration = read_calibration(*section);
   return parts;
 }
 

@@ -88,11 +88,15 @@ struct Measurements {
 };
 
 struct Protocol {
+  bool is_gated = true;  ///< false: samples beside other work count too
   std::int32_t passes = 3;
   Seconds block{1.0};  ///< most time of a block
   std::uint64_t seed = 7;
   GateLimits gate;
   std::int32_t retries = 10;  ///< rejected samples per block before it is given up
+  /// Asked once, when a bench is prepared: experiments on what it made.
+  std::function<void(Bench&)> when_prepared;
+  double write_budget = 0;  ///< bytes that all rows may write; rows that would pass it are skipped
 };
 
 struct ProgressNow {
@@ -103,8 +107,9 @@ struct ProgressNow {
   std::int64_t rejected = 0;
 };
 
-/// Runs benches under the protocol. Rows that `known` holds with enough blocks are not measured
-/// again (--resume). On Interrupted, returns what there is with is_complete = false.
+/// Runs benches under the protocol. Blocks that `known` holds are not measured again (--resume). On
+/// Interrupted, returns what there is with is_complete = false. A row whose sample throws
+/// MachineError gets that as a fault and is not sampled again in that pass.
 Measurements measure(std::span<const std::unique_ptr<Bench>> benches,
                      std::span<const std::unique_ptr<Bench>> canaries, const Protocol& protocol,
                      const Measurements& known,

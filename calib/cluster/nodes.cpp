@@ -1,0 +1,146 @@
+#include "calib/cluster/nodes.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "calib/node/estimate.hpp"
+
+namespace tidegate::calib {
+namespace {
+
+struct NodeValue {
+  std::size_t node;
+  Estimate estimate;
+};
+
+// How many times slower `value` is than `typical`.
+double slowness(Unit unit, double value, double typical) {
+  return unit == Unit::seconds ? value / typical : typical / value;
+}
+
+double pooled_spread(const std::vector<NodeValue>& values) {
+  double squares = 0;
+  for (const NodeValue& v : values) squares += v.estimate.spread * v.estimate.spread;
+  return std::sqrt(squares / static_cast<double>(values.size()));
+}
+
+struct Seen {
+  Unit unit;
+  std::vector<NodeValue> values;
+};
+std::map<std::string, Seen> seen_on(const std::vector<NodeMeasurements>& nodes) {
+  std::map<std::string, Seen> rows;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    for (const RowResult& row : nodes[n].measurements.rows) {
+      if (!row.faults.empty() || block_values(row).empty()) continue;
+      Seen& seen = rows.try_emplace(row.row.id(), Seen{row.row.unit, {}}).first->second;
+      seen.values.push_back({n, estimate(row)});
+    }
+  }
+  return rows;
+}
+
+double typical_of(Unit unit, const std::vector<NodeValue>& values) {
+  std::vector<double> all;
+  for (const NodeValue& v : values) all.push_back(v.estimate.value);
+  if (all.size() > 2) return median(all);
+  return unit == Unit::seconds ? std::ranges::min(all) : std::ranges::max(all);
+}
+
+}  // namespace
+
+Measurements pooled(const std::vector<NodeMeasurements>& nodes) {
+  Measurements all;
+  all.is_complete = true;
+  for (const NodeMeasurements& node : nodes) {
+    const Measurements& own = node.measurements;
+    for (const RowResult& row : own.rows) {
+      const std::string id = row.row.id();
+      auto at =
+          std::ranges::find_if(all.rows, [&id](const RowResult& r) { return r.row.id() == id; });
+      if (at == all.rows.end()) {
+        all.rows.push_back(row);
+        continue;
+      }
+      at->blocks.insert(at->blocks.end(), row.blocks.begin(), row.blocks.end());
+      for (const std::string& fault : row.faults) at->faults.push_back(node.id + ": " + fault);
+    }
+    all.canaries.insert(all.canaries.end(), own.canaries.begin(), own.canaries.end());
+    all.passes = std::max(all.passes, own.passes);
+    all.accepted += own.accepted;
+    all.rejected += own.rejected;
+    all.seconds = std::max(all.seconds, own.seconds);
+    all.is_complete = all.is_complete && own.is_complete;
+  }
+  return all;
+}
+
+std::vector<Outlier> outliers(const std::vector<NodeMeasurements>& nodes) {
+  const std::map<std::string, Seen> rows = seen_on(nodes);
+  std::vector<Outlier> found;
+  for (const auto& [id, seen] : rows) {
+    if (seen.values.size() < 2 || seen.unit == Unit::fraction) continue;
+    const double typical = typical_of(seen.unit, seen.values);
+    const double bound = 1 + std::max(0.05, 3 * pooled_spread(seen.values));
+    for (const NodeValue& v : seen.values) {
+      const double factor = slowness(seen.unit, v.estimate.value, typical);
+      if (factor > bound) {
+        found.push_back(
+            {nodes[v.node].id, id, v.estimate.value, typical, name_of(seen.unit), factor});
+      }
+    }
+  }
+  std::ranges::stable_sort(found, std::ranges::greater(), &Outlier::factor);
+  return found;
+}
+
+std::vector<NodeSpread> spreads(const std::vector<NodeMeasurements>& nodes) {
+  std::vector<NodeSpread> all;
+  for (const auto& [id, seen] : seen_on(nodes)) {
+    if (seen.values.size() < 2) continue;
+    std::vector<double> values;
+    for (const NodeValue& v : seen.values) values.push_back(v.estimate.value);
+    all.push_back({id, name_of(seen.unit), std::ranges::min(values), median(values),
+                   std::ranges::max(values)});
+  }
+  return all;
+}
+
+std::vector<SlowNode> slow_nodes(const std::vector<Outlier>& all) {
+  std::vector<SlowNode> slow;
+  for (const Outlier& o : all) {
+    const std::string words = fmt::format("{} {:.2f} times slower", o.row, o.factor);
+    const auto known = std::ranges::find(slow, o.node, &SlowNode::node);
+    if (known == slow.end()) {
+      slow.push_back({o.node, words});
+    } else if (std::ranges::count(known->evidence, ';') < 4) {
+      known->evidence += "; " + words;
+    }
+  }
+  return slow;
+}
+
+std::string outlier_text(const std::vector<Outlier>& all) {
+  std::vector<std::string> names;
+  for (const Outlier& o : all) {
+    if (std::ranges::find(names, o.node) == names.end()) names.push_back(o.node);
+  }
+  std::string text;
+  constexpr std::size_t shown = 5;
+  for (const std::string& name : names) {
+    std::size_t count = 0;
+    text += "  " + name + " is slow at\n";
+    for (const Outlier& o : all) {
+      if (o.node != name || ++count > shown) continue;
+      text += fmt::format("    {:44} {:.4g} against {:.4g} {} ({:.2f} times slower)\n", o.row,
+                          o.value, o.typical, o.unit, o.factor);
+    }
+    if (count > shown) text += fmt::format("    and {} more\n", count - shown);
+  }
+  return text;
+}
+
+}  // namespace tidegate::calib

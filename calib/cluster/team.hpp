@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/base/units.hpp"
+
+/// The processes of one run over a cluster: those of mpirun or srun, or this one alone.
+namespace tidegate::calib {
+
+class Team {
+ public:
+  virtual ~Team() = default;
+  virtual std::int32_t rank() const = 0;
+  virtual std::int32_t size() const = 0;
+  /// Which of the ranks of its host this one is.
+  virtual std::int32_t rank_on_host() const = 0;
+  /// Hosts, numbered by their first rank.
+  virtual std::int32_t host() const = 0;
+  virtual std::int32_t hosts() const = 0;
+
+  virtual void barrier() = 0;
+  /// Every rank's text at rank 0, in the order of ranks; empty elsewhere.
+  virtual std::vector<std::string> gather(const std::string& text) = 0;
+  /// Every rank gets the text of rank 0.
+  virtual std::string broadcast(const std::string& text) = 0;
+  /// Whether it holds on any rank.
+  virtual bool any(bool holds) = 0;
+
+  /// Seconds of one sum over all ranks of `bytes` of fp32 each, as the slowest rank sees it.
+  virtual Seconds all_reduce(std::int64_t bytes) = 0;
+  /// Seconds of one message one way, half of there and back, between rank 0 and `peer`; the same on
+  /// every rank.
+  virtual Seconds send(std::int32_t peer, std::int64_t bytes) = 0;
+};
+
+/// Whether a launcher started several of us, by the variables that Open MPI, MPICH, PMIx and Slurm
+/// set; `environment` as getenv gives it.
+bool is_launched(const std::vector<std::pair<std::string, std::string>>& environment);
+
+/// MPI when a launcher started us, else alone. Throws InputError when a launcher started a build
+/// without MPI: every process would write the same file.
+std::unique_ptr<Team> make_team();
+
+}  // namespace tidegate::calib

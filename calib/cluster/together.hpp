@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "calib/cluster/team.hpp"
+#include "calib/measure/protocol.hpp"
+
+namespace tidegate::calib {
+
+/// Network rows, measured by all ranks at once through MPI, the same on every rank:
+///   net.all_reduce {bytes, ranks}   bus bandwidth, 2 (n-1)/n · bytes / seconds, as nccl-tests
+///   count net.send {bytes, peer}          bytes / seconds, one way net.latency {peer} seconds of 8
+///   bytes, one way
+Measurements measure_network(Team& team, std::int32_t passes);
+
+/// Rows `rows` of `bench` on all ranks at the same time, between barriers: the sum of bytes over
+/// the time from the first start to the last end, as "together.<quantity>" with the coordinate
+/// nodes.
+Measurements measure_together(Team& team, Bench& bench, const std::vector<std::size_t>& rows,
+                              std::int32_t passes);
+
+}  // namespace tidegate::calib

@@ -1,0 +1,128 @@
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include "calib/node/sections.hpp"
+#include "calib/node/yaml_text.hpp"
+
+namespace tidegate::calib {
+namespace {
+
+double in_flight(const Row& row) {
+  return coordinate(row, "block") * coordinate(row, "depth") *
+         std::max(1.0, coordinate(row, "files"));
+}
+
+// Rate and half size of r(f) = rate · f/(f + half) over the bytes in flight, where a fit tells
+// them.
+std::optional<Fit> rise(const std::vector<const RowResult*>& rows) {
+  constexpr std::size_t least = 4;
+  if (rows.size() < least) return std::nullopt;
+  std::vector<Point> all = points(rows, {"block"});
+  std::size_t at = 0;
+  for (const RowResult* row : rows) {
+    for (std::size_t i = 0; i < block_values(*row).size(); ++i) all[at++].x = {in_flight(row->row)};
+  }
+  return fit(Form::half_size, all);
+}
+
+void add_pure(SectionWriter& out, const Measurements& m, const std::string& path) {
+  for (const std::string direction : {"read", "write"}) {
+    const std::string quantity = path + "." + direction;
+    out.measured(direction, plateau(rows_of(m, quantity), in_flight), quantity, rate_text);
+  }
+}
+
+/// r = R (1 - w/W) by least squares over the points at which both directions are busy.
+struct Line {
+  double read = 0, write = 0, residual = 0, spread = 0;
+  std::size_t points = 0;
+};
+std::optional<Line> mixed_line(const Measurements& m, const std::string& path) {
+  std::vector<std::pair<double, double>> all;  // w, r
+  double spread = 0;
+  for (const RowResult* row : rows_of(m, path + ".mixed_write")) {
+    if (coordinate(row->row, "write_cap") <= 0) continue;
+    for (const RowResult* other : rows_of(m, path + ".mixed_read")) {
+      if (other->row.at != row->row.at) continue;
+      spread = std::max({spread, estimate(*row).spread, estimate(*other).spread});
+      all.emplace_back(estimate(*row).value, estimate(*other).value);
+    }
+  }
+  if (all.size() < 2) return std::nullopt;
+  double w = 0, r = 0, ww = 0, wr = 0;
+  const auto n = static_cast<double>(all.size());
+  for (const auto& [x, y] : all) w += x / n, r += y / n;
+  for (const auto& [x, y] : all) ww += (x - w) * (x - w), wr += (x - w) * (y - r);
+  const double slope = wr / ww;
+  if (!(slope < 0)) return std::nullopt;
+  Line line{r - slope * w, 0, 0, spread, all.size()};
+  line.write = line.read / -slope;
+  for (const auto& [x, y] : all) {
+    const double error = (line.read * (1 - x / line.write) - y) / y;
+    line.residual += error * error / n;
+  }
+  line.residual = std::sqrt(line.residual);
+  return line;
+}
+
+void add_mixed(SectionWriter& out, const Measurements& m, const std::string& path) {
+  const auto line = mixed_line(m, path);
+  if (!line) return;  // the reader assumes the pure rates, and says so
+  const double uncertainty = std::max(line->residual, line->spread);
+  const auto add = [&](const std::string& direction, double rate) {
+    const auto pure = plateau(rows_of(m, path + "." + direction), in_flight);
+    std::string source = fmt::format(
+        "measured: line through {} rates with reads and writes at once, off by {:.1f} %",
+        line->points, 100 * line->residual);
+    // Mixing costs; what lies above the pure rate is noise.
+    if (pure && rate > pure->value) {
+      source += fmt::format("; its end at {} lies above the pure rate, which stands here",
+                            rate_text(rate));
+      rate = pure->value;
+    }
+    out.add({.key = direction + "_mixed",
+             .text = rate_text(rate),
+             .source = source,
+             .uncertainty = uncertainty});
+  };
+  add("read", line->read);
+  add("write", line->write);
+}
+
+void add_size_effects(SectionWriter& out, const Measurements& m, const std::string& path) {
+  auto latency = rows_of(m, path + ".latency_read");
+  std::erase_if(latency, [](const RowResult* r) { return coordinate(r->row, "block") > 4096; });
+  out.measured("latency", latency.empty() ? std::nullopt : std::optional(estimate(*latency[0])),
+               path + ".latency_read", time_text);
+  const auto f = rise(rows_of(m, path + ".read"));
+  if (f && f->is_usable) {
+    out.add({.key = "block_half_size",
+             .text = size_text(f->parameter("half")),
+             .source = "measured: " + path + ".read over bytes in flight, fitted"});
+  } else {
+    out.assumed("block_half_size", "0 B", "no rise with the bytes in flight that a fit could tell");
+  }
+}
+
+}  // namespace
+
+Section path_section(const Measurements& m, const StorageTarget& target,
+                     std::vector<std::string>& missing) {
+  SectionWriter out("paths." + target.name, missing);
+  const rig::FileSystem& fs = target.facts;
+  const rig::DeviceFacts device = rig::device_facts(fs.device);
+  std::string name = fs.type + (fs.device.empty() ? "" : " on " + fs.device);
+  if (!device.model.empty()) name += ", " + device.model;
+  out.plain("count", "1");
+  out.plain("name", scalar_text(name));
+  out.told("capacity", size_text(fs.total.value()), "operating system: size of the file system");
+  add_pure(out, m, target.name);
+  add_mixed(out, m, target.name);
+  add_size_effects(out, m, target.name);
+  if (fs.is_network) out.plain("shared", "true");
+  return out.finish();
+}
+
+}  // namespace tidegate::calib

@@ -1,0 +1,194 @@
+#include "calib/node/sections.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include "calib/node/yaml_text.hpp"
+#include "models/base/yaml.hpp"
+
+namespace tidegate::calib {
+namespace {
+
+std::string measured_by(const std::string& quantity, const Estimate& e) {
+  return fmt::format("measured: {}{}{}; {} blocks", quantity, e.where.empty() ? "" : ", ", e.where,
+                     e.blocks);
+}
+
+std::vector<const RowResult*> with(std::vector<const RowResult*> rows, const std::string& name,
+                                   double value) {
+  std::erase_if(rows, [&](const RowResult* r) {
+    const double own = coordinate(r->row, name);
+    return own >= 0 && own != value;
+  });
+  return rows;
+}
+
+std::function<double(const Row&)> by(const std::string& name) {
+  return [name](const Row& row) { return coordinate(row, name); };
+}
+
+// Items per second, whichever way the row says it.
+std::optional<Estimate> rate_of(std::optional<Estimate> e,
+                                const std::vector<const RowResult*>& rows, double items) {
+  if (e && !rows.empty() && rows[0]->row.unit == Unit::seconds) e->value = items / e->value;
+  return e;
+}
+
+}  // namespace
+
+std::string rate_text(double v) { return fmt::format("{:.4g} GB/s", v / 1e9); }
+std::string flops_text(double v) {
+  return v < 1e12 ? fmt::format("{:.4g} GFLOP/s", v / 1e9)
+                  : fmt::format("{:.4g} TFLOP/s", v / 1e12);
+}
+std::string number_text(double v) { return fmt::format("{:.4g}", v); }
+std::string size_text(double v) {
+  if (v >= 1024. * 1024 * 1024) return fmt::format("{:.5g} GiB", v / 1024 / 1024 / 1024);
+  if (v >= 1024. * 1024) return fmt::format("{:.5g} MiB", v / 1024 / 1024);
+  if (v >= 1024) return fmt::format("{:.5g} KiB", v / 1024);
+  return fmt::format("{:.0f} B", v);
+}
+std::string time_text(double v) {
+  return v < 1e-3 ? fmt::format("{:.4g} us", v * 1e6) : fmt::format("{:.4g} ms", v * 1e3);
+}
+
+void SectionWriter::measured(const std::string& key, const std::optional<Estimate>& estimate,
+                             const std::string& quantity,
+                             const std::function<std::string(double)>& text) {
+  if (!estimate) {
+    missing_.push_back(section_.key + "." + key);
+    return;
+  }
+  add({.key = key,
+       .text = text(estimate->value),
+       .source = measured_by(quantity, *estimate),
+       .uncertainty = estimate->spread});
+}
+void SectionWriter::told(const std::string& key, std::string text, std::string source) {
+  add({.key = key, .text = std::move(text), .source = std::move(source)});
+}
+void SectionWriter::assumed(const std::string& key, std::string text, std::string why) {
+  add({.key = key, .text = std::move(text), .source = std::move(why), .is_assumed = true});
+}
+void SectionWriter::plain(const std::string& key, std::string text) {
+  add({.key = key, .text = std::move(text), .kind = Entry::Kind::plain});
+}
+
+Section host_section(const Measurements& m, const Setup& setup, std::vector<std::string>& missing) {
+  SectionWriter out("host", missing);
+  const rig::HostFacts& host = setup.host;
+  const double threads = setup.threads;
+  out.told("numa_nodes", fmt::format("{}", host.numa_nodes), "operating system");
+  out.told("cores", fmt::format("{}", host.physical_cores), "operating system");
+  out.told("memory", size_text(host.memory.value()), "operating system: MemTotal");
+  out.measured("memory_bandwidth",
+               largest(with(rows_of(m, "dram.triad"), "threads", threads), by("bytes")),
+               "dram.triad", rate_text);
+  const auto adam = with(with(rows_of(m, "adam"), "threads", threads), "gradient", 0);
+  double parameters = 0;
+  for (const RowResult* r : adam)
+    parameters = std::max(parameters, coordinate(r->row, "parameters"));
+  out.measured("adam_rate", rate_of(largest(adam, by("parameters")), adam, parameters), "adam",
+               number_text);
+  const auto cast = with(rows_of(m, "cast"), "threads", threads);
+  out.measured("cast_rate", largest(cast, by("elements")), "cast", number_text);
+  out.measured("copy_rate", plateau(with(rows_of(m, "host_copy"), "threads", 1), by("bytes")),
+               "host_copy", rate_text);
+  out.told("base_use", size_text((host.memory - host.memory_available).value()),
+           "operating system: MemTotal less MemAvailable when measuring began");
+  return out.finish();
+}
+
+Section cpu_device_section(const Measurements& m, const Setup& setup,
+                           std::vector<std::string>& missing) {
+  SectionWriter out("gpus", missing);
+  const auto rows = with(rows_of(m, "gemm"), "threads", setup.threads);
+  std::optional<Estimate> best;
+  std::vector<std::pair<double, double>> curve;
+  for (const RowResult* row : rows) {
+    const Estimate e = estimate(*row);
+    if (!best || e.value > best->value) best = e;
+    curve.emplace_back(
+        2 * coordinate(row->row, "m") * coordinate(row->row, "n") * coordinate(row->row, "k"),
+        e.value);
+  }
+  std::ranges::sort(curve);
+  std::string text;
+  for (std::size_t i = 0; i < curve.size(); ++i) {
+    if (i > 0 && curve[i].first <= curve[i - 1].first) continue;
+    text += fmt::format("{}[{:.6g} MFLOP, {:.3f}]", text.empty() ? "" : ", ", curve[i].first / 1e6,
+                        curve[i].second / best->value);
+  }
+  out.plain("count", "1");
+  out.plain("name", "\"the CPU as the device that computes: " + setup.host.cpu + "\"");
+  out.assumed("memory", size_text(setup.host.memory.value() / 2),
+              "half of the host's memory stands for the device's");
+  out.assumed("context", "0 B", "no CUDA context");
+  out.measured("peak_32", best, "gemm, the fastest shape", flops_text);
+  if (best)
+    out.assumed("peak_16", flops_text(best->value), "products of 16 bits run as those of fp32");
+  out.measured("memory_bandwidth",
+               largest(with(rows_of(m, "dram.triad"), "threads", setup.threads), by("bytes")),
+               "dram.triad", rate_text);
+  if (!text.empty()) {
+    out.add({.key = "gemm_efficiency",
+             .text = "[" + text + "]",
+             .source = "measured: gemm over its fastest shape",
+             .kind = Entry::Kind::points});
+    out.add({.key = "attention_efficiency",
+             .text = "[" + text + "]",
+             .source = "as matrix products of the same size",
+             .is_assumed = true,
+             .kind = Entry::Kind::points});
+  }
+  out.told("memory_efficiency", "1", "memory_bandwidth is what a kernel reaches");
+  out.assumed("launch", "5 us", "a call into the BLAS and its threads");
+  const auto copies = with(rows_of(m, "host_copy"), "threads", 1);
+  const auto copy = plateau(copies, by("bytes"));
+  out.measured("h2d", copy, "host_copy", rate_text);
+  out.measured("d2h", copy, "host_copy", rate_text);
+  if (copies.size() > 1) {
+    const Fit f = fit(Form::half_size, points(copies, {"bytes"}));
+    out.add({.key = "copy_half_size",
+             .text = f.is_usable ? size_text(f.parameter("half")) : "0 B",
+             .source = f.is_usable ? "measured: host_copy over sizes, fitted"
+                                   : "copies show no rise with their size that a fit could tell",
+             .is_assumed = !f.is_usable});
+  } else {
+    out.assumed("copy_half_size", "0 B", "sizes were not measured");
+  }
+  out.assumed("pageable_factor", "1", "all of it is host memory");
+  return out.finish();
+}
+
+Section network_section(const Measurements& m, std::vector<std::string>& missing) {
+  SectionWriter out("network", missing);
+  const auto rows = rows_of(m, "net.send");
+  double nodes = 1;
+  for (const RowResult* row : rows_of(m, "net.all_reduce")) {
+    nodes = std::max(nodes, coordinate(row->row, "ranks"));
+  }
+  out.plain("nodes", fmt::format("{:g}", nodes));
+  out.measured("per_node", plateau(rows, by("bytes")), "net.send", rate_text);
+  std::vector<const RowResult*> latencies = rows_of(m, "net.latency");
+  out.measured("latency", plateau(latencies, [](const Row&) { return 1.0; }), "net.latency",
+               time_text);
+  return out.finish();
+}
+
+Section component_section(const NamedGpus& gpus) {
+  const yaml::Value values = yaml::load_file(gpus.component);
+  Section section{"gpus", {}};
+  section.entries.push_back(
+      {.key = "count", .text = fmt::format("{}", gpus.count), .kind = Entry::Kind::plain});
+  for (const yaml::Entry& e : values.entries) {
+    if (e.key == "kind" || e.key == "description") continue;
+    section.entries.push_back(
+        {.key = e.key, .text = flow_text(e.value), .kind = Entry::Kind::plain});
+  }
+  return section;
+}
+
+}  // namespace tidegate::calib

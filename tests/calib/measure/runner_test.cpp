@@ -1,0 +1,174 @@
+#include <csignal>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "calib/measure/protocol.hpp"
+#include "calib/rig/interrupt.hpp"
+#include "models/base/error.hpp"
+#include "tests/catch.hpp"
+
+using namespace tidegate;
+using namespace tidegate::calib;
+
+namespace {
+
+// Rows with values that the test chooses; counts what was asked of it.
+class Scripted : public Bench {
+ public:
+  struct Log {
+    std::vector<std::string> calls;
+    std::function<Sample(std::size_t row)> answer = [](std::size_t) {
+      return Sample{.value = 100, .elapsed = Seconds(0)};
+    };
+  };
+  Scripted(std::vector<Row> rows, Log& log) : rows_(std::move(rows)), log_(log) {}
+  std::vector<Row> rows() const override { return rows_; }
+  void prepare() override { log_.calls.push_back("prepare"); }
+  Sample sample(std::size_t row) override {
+    log_.calls.push_back(rows_[row].quantity);
+    return log_.answer(row);
+  }
+  void finish() override { log_.calls.push_back("finish"); }
+
+ private:
+  std::vector<Row> rows_;
+  Log& log_;
+};
+
+Row row(const std::string& quantity) { return {.quantity = quantity, .gate = Gate::none}; }
+
+struct Lab {
+  Scripted::Log log;
+  std::vector<std::unique_ptr<Bench>> benches, canaries;
+  Protocol protocol{.passes = 2, .block = Seconds(0.05)};
+  explicit Lab(std::vector<Row> rows) {
+    benches.push_back(std::make_unique<Scripted>(std::move(rows), log));
+  }
+  Measurements run(const Measurements& known = {}) {
+    return measure(benches, canaries, protocol, known, {});
+  }
+  long count(const std::string& call) const {
+    return std::count(log.calls.begin(), log.calls.end(), call);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("every row has one block per pass, after a warm-up that does not count", "[runner]") {
+  Lab lab({row("a"), row("b")});
+  const Measurements m = lab.run();
+  CHECK(m.is_complete);
+  REQUIRE(m.rows.size() == 2);
+  std::size_t counted = 0;
+  for (const RowResult& r : m.rows) {
+    REQUIRE(r.blocks.size() == 2);
+    CHECK(r.blocks[0].pass + r.blocks[1].pass == 1);
+    CHECK(r.blocks[0].value() == 100);
+    CHECK(r.blocks[0].is_converged);
+    for (const Block& b : r.blocks) counted += b.samples.size();
+  }
+  CHECK(static_cast<std::size_t>(m.accepted) == counted);
+  // One warm-up per block: four.
+  CHECK(lab.count("a") + lab.count("b") == m.accepted + 4);
+  CHECK(lab.log.calls.front() == "prepare");
+  CHECK(lab.log.calls.back() == "finish");
+}
+
+TEST_CASE("passes do not all follow the same order", "[runner]") {
+  std::vector<Row> rows;
+  for (int i = 0; i < 12; ++i) rows.push_back(row("q" + std::to_string(i)));
+  Lab lab(rows);
+  lab.protocol.passes = 3;
+  lab.run();
+  std::vector<std::string> order;
+  for (const std::string& call : lab.log.calls) {
+    if (call[0] == 'q' && (order.empty() || order.back() != call)) order.push_back(call);
+  }
+  const std::vector<std::string> first(order.begin(), order.begin() + 12);
+  const std::vector<std::string> second(order.begin() + 12, order.begin() + 24);
+  CHECK(first != second);
+}
+
+TEST_CASE("blocks of an earlier run are not measured again", "[runner]") {
+  Lab lab({row("a"), row("b")});
+  lab.protocol.passes = 1;
+  const Measurements before = lab.run();
+  lab.log.calls.clear();
+  lab.protocol.passes = 2;
+  const Measurements after = lab.run(before);
+  for (const RowResult& r : after.rows) CHECK(r.blocks.size() == 2);
+  lab.log.calls.clear();
+  lab.run(after);
+  CHECK(lab.count("a") == 0);
+  CHECK(lab.count("b") == 0);
+}
+
+TEST_CASE("a row that would pass the write budget is skipped with the reason", "[runner]") {
+  Row writes = row("w");
+  writes.writes = Bytes(100);
+  Lab lab({writes, row("r")});
+  lab.protocol.write_budget = 99;
+  const Measurements m = lab.run();
+  CHECK(lab.count("w") == 0);
+  CHECK(m.rows[0].blocks.empty());
+  REQUIRE(m.rows[0].faults.size() == 1);
+  CHECK(m.rows[0].faults[0] == "the write budget of 99 B is spent");
+  CHECK(m.rows[1].faults.empty());
+}
+
+TEST_CASE("what was written is counted against the budget, sample by sample", "[runner]") {
+  Row writes = row("w");
+  writes.writes = Bytes(100);
+  Lab lab({writes});
+  lab.log.answer = [](std::size_t) {
+    return Sample{.value = 1, .elapsed = Seconds(0), .written = 100};
+  };
+  lab.protocol.write_budget = 450;
+  lab.run();
+  CHECK(lab.count("w") == 4);  // warm-up and three samples make 400; a fifth would pass 450
+}
+
+TEST_CASE("wrong contents and impossible values are faults of their row", "[runner]") {
+  Row fast = row("fast");
+  fast.ceiling = 50;
+  fast.ceiling_from = "two channels";
+  Lab lab({fast, row("wrong")});
+  lab.log.answer = [](std::size_t r) {
+    return Sample{.value = 100, .elapsed = Seconds(0), .is_verified = r == 0};
+  };
+  const Measurements m = lab.run();
+  REQUIRE(m.rows[0].faults.size() == 1);
+  CHECK(m.rows[0].faults[0].find("above the ceiling of 50 (two channels)") != std::string::npos);
+  REQUIRE(m.rows[1].faults.size() == 1);
+  CHECK(m.rows[1].faults[0].find("contents") != std::string::npos);
+}
+
+TEST_CASE("a machine error spoils its row and not the run", "[runner]") {
+  Lab lab({row("broken"), row("fine")});
+  lab.log.answer = [](std::size_t r) -> Sample {
+    if (r == 0) throw MachineError("read of 4096 at 0: Input/output error");
+    return {.value = 1, .elapsed = Seconds(0)};
+  };
+  const Measurements m = lab.run();
+  CHECK(m.is_complete);
+  CHECK(m.rows[0].blocks.empty());
+  REQUIRE(m.rows[0].faults.size() == 1);
+  CHECK(m.rows[1].blocks.size() == 2);
+}
+
+TEST_CASE("an interrupt ends the run with what there is, and benches are finished", "[runner]") {
+  Lab lab({row("a"), row("b"), row("c")});
+  const rig::InterruptScope scope;
+  int samples = 0;
+  lab.log.answer = [&samples](std::size_t) {
+    if (++samples == 8) std::raise(SIGINT);
+    return Sample{.value = 1, .elapsed = Seconds(0)};
+  };
+  const Measurements m = lab.run();
+  CHECK_FALSE(m.is_complete);
+  CHECK(samples == 8);
+  CHECK(lab.log.calls.back() == "finish");
+}

@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "calib/node/estimate.hpp"
+#include "calib/node/node.hpp"
+#include "calib/node/yaml_text.hpp"
+#include "tests/catch.hpp"
+
+using namespace tidegate;
+using namespace tidegate::calib;
+
+namespace {
+
+RowResult row(const std::string& quantity, std::vector<std::pair<std::string, double>> at,
+              std::vector<double> blocks, Unit unit = Unit::bytes_per_second,
+              Gate gate = Gate::cpu) {
+  RowResult result{{.quantity = quantity, .at = std::move(at), .unit = unit, .gate = gate}, {}, {}};
+  std::int32_t pass = 0;
+  for (const double value : blocks) {
+    result.blocks.push_back({.pass = pass++,
+                             .is_converged = true,
+                             .samples = {{.value = value, .spoiled = {}, .series = {}}}});
+  }
+  return result;
+}
+
+const Entry* find(const NodeProfile& profile, const std::string& section, const std::string& key) {
+  for (const Section& s : profile.sections) {
+    if (s.key != section) continue;
+    for (const Entry& e : s.entries) {
+      if (e.key == key) return &e;
+    }
+  }
+  return nullptr;
+}
+
+Setup two_threads() {
+  Setup setup;
+  setup.threads = 2;
+  setup.host.cpu = "Some CPU";
+  setup.host.memory = Bytes(16.0 * 1024 * 1024 * 1024);
+  setup.host.memory_available = Bytes(12.0 * 1024 * 1024 * 1024);
+  return setup;
+}
+
+}  // namespace
+
+TEST_CASE("an estimate is the median of its blocks with their relative deviation", "[node]") {
+  // Mean 10, deviations -1, 0, 1: variance 2/2 = 1, relative 0.1.
+  const Estimate e = estimate(row("x", {}, {9, 10, 11}));
+  CHECK(e.value == 10);
+  CHECK(e.spread == Approx(0.1));
+  CHECK(e.blocks == 3);
+}
+
+TEST_CASE("rows with faults and blocks without values do not count", "[node]") {
+  Measurements m;
+  m.rows = {row("x", {}, {1}), row("x", {{"n", 2}}, {1})};
+  m.rows[1].faults.push_back("contents differ");
+  CHECK(rows_of(m, "x").size() == 1);
+  m.rows[0].blocks[0].samples[0].spoiled = "1.2 cores busy with other work";
+  CHECK(rows_of(m, "x").empty());
+}
+
+TEST_CASE("a plateau is told by all rows within a quarter of the largest, not by the best",
+          "[node]") {
+  Measurements m;
+  m.rows = {row("r", {{"block", 1}}, {50}), row("r", {{"block", 25}}, {90}),
+            row("r", {{"block", 100}}, {100}), row("r", {{"block", 50}}, {110})};
+  const auto e = plateau(rows_of(m, "r"), [](const Row& r) { return coordinate(r, "block"); });
+  REQUIRE(e);
+  CHECK(e->value == 100);  // of 90, 100 and 110
+}
+
+TEST_CASE("drift is pooled over rows of one gate", "[node]") {
+  Measurements m;
+  // Relative deviations 0.1 (two degrees of freedom) and 0 (one): sqrt(0.02/3).
+  m.rows = {row("a", {}, {9, 10, 11}), row("b", {}, {5, 5}),
+            row("c", {}, {1, 100}, Unit::bytes_per_second, Gate::io)};
+  CHECK(drift(m, Gate::cpu) == Approx(std::sqrt(0.02 / 3)));
+}
+
+TEST_CASE("a machine without a GPU computes on its CPU, with its own figures", "[node]") {
+  Measurements m;
+  m.rows = {
+      row("gemm", {{"m", 100}, {"n", 100}, {"k", 100}, {"threads", 2}}, {50e9},
+          Unit::flops_per_second),
+      row("gemm", {{"m", 1000}, {"n", 1000}, {"k", 1000}, {"threads", 2}}, {100e9},
+          Unit::flops_per_second),
+      row("dram.triad", {{"threads", 2}, {"bytes", 1e9}}, {20e9}),
+      row("dram.triad", {{"threads", 1}, {"bytes", 1e9}}, {12e9}),
+      row("adam", {{"parameters", 1e6}, {"threads", 2}, {"gradient", 0}}, {2e9}, Unit::per_second),
+      row("adam", {{"parameters", 6e7}, {"threads", 2}, {"gradient", 0}}, {7e8}, Unit::per_second),
+      row("cast", {{"elements", 1e7}, {"threads", 2}}, {3e9}, Unit::per_second),
+      row("host_copy", {{"bytes", 1e8}, {"threads", 1}}, {5e9})};
+  const NodeProfile profile = node_profile(m, two_threads(), std::nullopt);
+  CHECK(profile.missing.empty());
+  CHECK(find(profile, "gpus", "peak_32")->text == "100 GFLOP/s");
+  // 2·100³ = 2 MFLOP at half the peak, 2·1000³ = 2000 MFLOP at the peak.
+  CHECK(find(profile, "gpus", "gemm_efficiency")->text ==
+        "[[2 MFLOP, 0.500], [2000 MFLOP, 1.000]]");
+  CHECK(find(profile, "gpus", "h2d")->text == "5 GB/s");
+  CHECK(find(profile, "gpus", "memory")->text == "8 GiB");
+  CHECK(find(profile, "host", "memory_bandwidth")->text == "20 GB/s");
+  CHECK(find(profile, "host", "adam_rate")->text == "7e+08");
+  CHECK(find(profile, "host", "base_use")->text == "4 GiB");
+  CHECK(find(profile, "gpus", "peak_16")->is_assumed);
+}
+
+TEST_CASE("what a simulation needs and nobody measured is named", "[node]") {
+  const NodeProfile profile = node_profile({}, two_threads(), std::nullopt);
+  const auto lacks = [&profile](const char* key) {
+    return std::ranges::find(profile.missing, key) != profile.missing.end();
+  };
+  CHECK(lacks("host.adam_rate"));
+  CHECK(lacks("host.memory_bandwidth"));
+  CHECK(lacks("gpus.peak_32"));
+}
+
+TEST_CASE("mixed rates are the ends of the line through rates that were measured together",
+          "[node]") {
+  Setup setup = two_threads();
+  setup.storage.push_back(
+      {.name = "nvme", .folder = "/", .facts = {.type = "ext4", .total = Bytes(1e12)}});
+  Measurements m;
+  // r = 6 (1 - w/3) GB/s: w 1 gives 4, w 2 gives 2. Alone: 7 and 5.
+  const auto at = [](double cap) {
+    return std::vector<std::pair<std::string, double>>{
+        {"write_cap", cap}, {"block", 1048576}, {"depth", 16}};
+  };
+  const Gate io = Gate::io;
+  const Unit rate = Unit::bytes_per_second;
+  m.rows = {row("nvme.mixed_read", at(0), {7e9}, rate, io),
+            row("nvme.mixed_write", at(0.3), {1e9}, rate, io),
+            row("nvme.mixed_read", at(0.3), {4e9}, rate, io),
+            row("nvme.mixed_write", at(0.7), {2e9}, rate, io),
+            row("nvme.mixed_read", at(0.7), {2e9}, rate, io),
+            row("nvme.read", {{"block", 1048576}, {"depth", 16}}, {7e9}, rate, io),
+            row("nvme.write", {{"block", 1048576}, {"depth", 16}}, {5e9}, rate, io)};
+  const NodeProfile profile = node_profile(m, setup, std::nullopt);
+  CHECK(find(profile, "paths.nvme", "read")->text == "7 GB/s");
+  CHECK(find(profile, "paths.nvme", "read_mixed")->text == "6 GB/s");
+  CHECK(find(profile, "paths.nvme", "write_mixed")->text == "3 GB/s");
+}
+
+TEST_CASE("text that YAML would read as something else is quoted", "[node]") {
+  CHECK(scalar_text("plain words") == "plain words");
+  CHECK(scalar_text("a: b") == "\"a: b\"");
+  CHECK(scalar_text("say \"x\"") == "\"say \\\"x\\\"\"");
+  CHECK(scalar_text("") == "\"\"");
+}
