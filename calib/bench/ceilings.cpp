@@ -59,9 +59,13 @@ Ceiling memory_ceiling(const Setup& setup, const Clock& clock, int threads, Byte
                        double bytes) {
   const Bytes cache = setup.host.last_level_cache;
   if (cache.value() > 0 && footprint >= 4.0 * cache) {
-    const std::vector<std::byte> table = firmware_table();
-    const BytesPerSecond dimms = dimm_bandwidth(table);
-    if (dimms.value() > 0) return {dimms.value() / bytes, "DIMMs of " + to_text(dimms)};
+    const BytesPerSecond misses = threads * (96 * Bytes(64) / Seconds(60e-9));
+    const BytesPerSecond dimms = dimm_bandwidth(firmware_table());
+    if (dimms.value() > 0 && dimms < misses) {
+      return {dimms.value() / bytes, "DIMMs of " + to_text(dimms)};
+    }
+    return {misses.value() / bytes,
+            fmt::format("{} threads x 96 lines of 64 B in 60 ns (assumed)", threads)};
   }
   const auto vector = static_cast<double>(cpu::slices().width) * 4;
   return {threads * 5 * vector * clock.hertz / bytes,

@@ -73,6 +73,18 @@ TEST_CASE("the ceiling of multiply-adds grows with threads, vectors and clock", 
   CHECK_THAT(flops_ceiling({2e9, "2 GHz"}, 3).from, Containing("3 threads"));
 }
 
+TEST_CASE("what cannot be in a cache is bound by the lines that a core waits for", "[ceilings]") {
+  // 96·64 B in 60 ns are 102.4 GB/s per thread; 25.6e9 units of 8 bytes with two threads. DIMMs
+  // that the firmware names can only lower it.
+  Setup setup;
+  setup.host.last_level_cache = Bytes(1e6);
+  const double in_memory = memory_ceiling(setup, {5e9, "5 GHz"}, 2, Bytes(4e6), 8).value;
+  const double in_cache = memory_ceiling(setup, {5e9, "5 GHz"}, 2, Bytes(3.9e6), 8).value;
+  CHECK(in_memory > 0);
+  CHECK(in_memory <= 25.6e9 * (1 + 1e-12));
+  CHECK(in_memory < in_cache);
+}
+
 TEST_CASE("memory is bound by what the cores can load and store where nothing else is known",
           "[ceilings]") {
   // Five vectors of 4·width bytes per cycle at 1 GHz, on two threads, eight bytes per unit.
