@@ -32,3 +32,18 @@ if(CBLAS_INCLUDE AND OPENBLAS_LIBRARY)
 else()
   message(STATUS "OpenBLAS not found: matrix products by plain loops")
 endif()
+# CUDA is compiled, never required. The language is enabled here, at the top, because executables of
+# other folders link what it builds.
+include(CheckLanguage)
+check_language(CUDA)
+if(CMAKE_CUDA_COMPILER)
+  # Machine code for Ampere and Hopper, PTX of the latter for what comes after.
+  set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+  if(TIDEGATE_CCACHE)
+    set(CMAKE_CUDA_COMPILER_LAUNCHER ${TIDEGATE_CCACHE})
+  endif()
+  enable_language(CUDA)
+  find_package(CUDAToolkit REQUIRED)
+else()
+  message(STATUS "CUDA not found: nothing of a GPU is measured")
+endif()

@@ -52,6 +52,9 @@ struct Sample {
   std::int64_t read = 0, written = 0;  ///< bytes that we moved through the device
   bool is_verified = true;             ///< contents or checksum were as they must be
   std::vector<double> series;  ///< optional: values over equal parts of the sample, or latencies
+  /// Why the sample does not count, where only the bench can know ("SM clock at 61 % of default:
+  /// power cap"); empty when it does. Counted with those that a gate rejects.
+  std::string spoiled;
 };
 
 /// A row has written its part of the write budget: its block ends with the samples that it has.

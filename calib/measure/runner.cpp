@@ -186,11 +186,14 @@ class Run {
       add_fault(row, fmt::format("{:.4g} {} is above the ceiling of {:.4g} ({})", sample.value,
                                  name_of(row.row.unit), row.row.ceiling, row.row.ceiling_from));
     }
-    return {.value = sample.value,
-            .at = now() - began_,
-            .elapsed = sample.elapsed.value(),
-            .spoiled = spoiled(row.row, rig::foreign(before, after, sample.read, sample.written)),
-            .series = sample.series};
+    return {
+        .value = sample.value,
+        .at = now() - began_,
+        .elapsed = sample.elapsed.value(),
+        .spoiled = !sample.spoiled.empty()
+                       ? sample.spoiled
+                       : spoiled(row.row, rig::foreign(before, after, sample.read, sample.written)),
+        .series = sample.series};
   }
 
   std::string spoiled(const Row& row, const rig::Foreign& foreign) const {

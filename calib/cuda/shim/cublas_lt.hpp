@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "calib/cuda/shim/handles.hpp"
+#include "models/work.hpp"
+
+/// cuBLASLt (libcublasLt): the matrix products that a framework calls.
+namespace tidegate::cuda {
+
+/// Empty when the library can be opened. Slow the first time: it is hundreds of megabytes.
+std::string why_no_cublas_lt();
+
+/// y[m,n] = x[m,k] · w[n,k]ᵀ, row-major: a linear layer's forward pass, and the one layout that fp8
+/// has on Hopper. Accumulates in fp32. fp32 operands are multiplied as fp32, without TF32, which is
+/// the default of frameworks; fp8 is E4M3 with scales of 1, accumulated exactly as asked (no "fast
+/// accumulation"), and writes bf16. Other types write their own.
+class Matmul {
+ public:
+  /// Asks the library's heuristic for at most `most` algorithms, best first. Throws MachineError
+  /// when it has none for the shape.
+  Matmul(int device, const Gemm& shape, int most);
+  ~Matmul();
+  Matmul(Matmul&& other) noexcept;
+  Matmul& operator=(Matmul&& other) noexcept;
+
+  int algorithms() const;
+  void enqueue(const Stream& stream, int algorithm, const void* x, const void* w, void* y) const;
+  std::size_t version() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+/// Type of y for operands of `operands`.
+constexpr DType result_type(DType operands) {
+  return operands == DType::fp8 ? DType::bf16 : operands;
+}
+
+}  // namespace tidegate::cuda
