@@ -14,6 +14,7 @@ struct Readings {
   std::int64_t at = 0;          ///< steady_clock, ns
   double busy_cores = 0;        ///< seconds that all cores were busy, without steal (/proc/stat)
   double stolen = 0;            ///< seconds that the hypervisor took (steal)
+  std::int32_t cores = 1;       ///< that the counters above are summed over
   double own = 0;               ///< seconds of CPU time of this process and its ended children
   std::int64_t throttled = -1;  ///< periods in which the cgroup's quota stopped us; -1: not counted
   std::int64_t device_read = -1, device_written = -1;  ///< bytes of the block device; -1: none
@@ -52,7 +53,15 @@ struct DeviceFacts {
   std::string name, model, scheduler, write_cache;
   std::int64_t requests = -1, largest_request = -1;  ///< nr_requests; max_sectors in bytes
   bool is_rotational = false;
+  BytesPerSecond link;    ///< of its PCI Express link as negotiated; 0: unknown
+  std::string link_text;  ///< "PCIe 16.0 GT/s x4"
 };
-DeviceFacts device_facts(const std::string& device);
+/// What is not there stays empty. `system`: where sysfs is mounted.
+DeviceFacts device_facts(const std::string& device, const std::string& system = "/sys");
+
+/// Payload that a link of PCI Express can carry at most: lanes · transfer rate · encoding (8/10 up
+/// to 5 GT/s, 128/130 from 8 GT/s, PCI Express Base Specification), no packet headers taken off. 0
+/// when `speed` ("16.0 GT/s PCIe", as sysfs writes it) is not understood.
+BytesPerSecond pcie_rate(const std::string& speed, std::int64_t lanes);
 
 }  // namespace tidegate::rig
