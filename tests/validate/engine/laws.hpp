@@ -1,0 +1,15 @@
+#pragma once
+
+#include "sim/timeline/laws.hpp"
+#include "tests/catch.hpp"
+
+namespace tidegate {
+
+/// The laws of order, exclusion and memory, without prices: how long real works take is nobody's
+/// law.
+inline void check_laws(const Plan& plan, const Timeline& timeline) {
+  const std::vector<Demand> free_of_charge(plan.works.size());
+  for (const std::string& law : broken_laws(plan, timeline, free_of_charge, {})) FAIL_CHECK(law);
+}
+
+}  // namespace tidegate
