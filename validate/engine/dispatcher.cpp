@@ -13,8 +13,7 @@ namespace {
 constexpr Instant ticks_per_ns = 1000;
 
 Instant ticks_between(Clock::time_point from, Clock::time_point to) {
-  return ticks_per_ns *
-         std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
+  return ticks_per_ns * std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count();
 }
 
 bool hangs_on(const Plan& plan, std::uint32_t task, ChoiceId choice) {

@@ -18,7 +18,9 @@ std::span<std::byte> within(std::span<std::byte> bytes, const Slice& slice) {
                        static_cast<std::size_t>(slice.size()));
 }
 
-std::size_t pages_before(const Slice& slice) { return static_cast<std::size_t>(slice.first / page); }
+std::size_t pages_before(const Slice& slice) {
+  return static_cast<std::size_t>(slice.first / page);
+}
 
 }  // namespace
 
@@ -58,7 +60,8 @@ RigWorker::Part RigWorker::writing(TaskId task, const FileIo& io, Kit& kit) {
 void RigWorker::transfer(TaskId task, const FileIo& io, Kit& kit, std::int64_t offset,
                          std::span<std::byte> bytes) const {
   if (bytes.empty()) return;
-  const std::int64_t block = std::max(page, whole_pages(static_cast<std::int64_t>(io.block.value())));
+  const std::int64_t block =
+      std::max(page, whole_pages(static_cast<std::int64_t>(io.block.value())));
   try {
     rig::transfer(*kit.queue, io.direction, files_.descriptor(file_key(plan_, task)), offset, bytes,
                   static_cast<std::size_t>(block));
@@ -73,11 +76,12 @@ void RigWorker::check(TaskId task, const Extent& extent, std::size_t first_page,
   for (std::size_t i = 0; i < bytes.size() / page; ++i) {
     if (checksum(bytes.subspan(i * page, page)) == extent.checksums[first_page + i]) continue;
     const auto& io = std::get<FileIo>(plan_.work(task));
-    throw MachineError(fmt::format(
-        "task '{}' of rank {}, storage path {}: the 4096 bytes at offset {} are not those that were "
-        "written",
-        plan_.label(task), plan_.task(task).rank, files_.folder(io.path),
-        extent.offset + static_cast<std::int64_t>((first_page + i) * page)));
+    throw MachineError(
+        fmt::format("task '{}' of rank {}, storage path {}: the 4096 bytes at offset {} are not "
+                    "those that were "
+                    "written",
+                    plan_.label(task), plan_.task(task).rank, files_.folder(io.path),
+                    extent.offset + static_cast<std::int64_t>((first_page + i) * page)));
   }
 }
 

@@ -70,8 +70,8 @@ Files::Files(const Plan& plan, const std::vector<std::string>& folders) : folder
   const Uses uses = uses_of(plan);
   for (const auto& [path, bytes] : uses.bytes) {
     if (path >= folders.size()) {
-      throw InputError(
-          fmt::format("storage path {} of the machine has no folder; give one with --storage", path));
+      throw InputError(fmt::format(
+          "storage path {} of the machine has no folder; give one with --storage", path));
     }
     rig::check_space(folders[path], Bytes(2 * bytes));  // the old place and the new one
   }

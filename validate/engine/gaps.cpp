@@ -7,9 +7,7 @@ namespace tidegate {
 namespace {
 
 // What has no bytes has a place of its own all the same.
-std::int64_t room_for(std::int64_t bytes) {
-  return whole_pages(std::max<std::int64_t>(1, bytes));
-}
+std::int64_t room_for(std::int64_t bytes) { return whole_pages(std::max<std::int64_t>(1, bytes)); }
 
 }  // namespace
 

@@ -113,7 +113,8 @@ std::int64_t own_memory(const Work& work, bool with_kernels) {
 
 Slice slice(std::int64_t size, std::int64_t k, std::int64_t n, std::int64_t grain) {
   const auto border = [&](std::int64_t i) {
-    const double exact = static_cast<double>(size) * static_cast<double>(i) / static_cast<double>(n);
+    const double exact =
+        static_cast<double>(size) * static_cast<double>(i) / static_cast<double>(n);
     const auto grains = static_cast<std::int64_t>(exact / static_cast<double>(grain));
     return i == n ? size : std::min(size, grains * grain);
   };

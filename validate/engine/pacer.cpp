@@ -14,9 +14,10 @@ namespace {
 
 constexpr double kernel_part_s = 2e-3;    // of a work that moves no bytes
 constexpr double shortest_part_s = 5e-4;  // threads are not woken more often than that
+constexpr std::chrono::milliseconds most_credit{20};
 
 Clock::duration duration_of(double seconds) {
-  return std::chrono::nanoseconds(std::llround(seconds * 1e9));
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
 }
 
 // A second of kernels weighs as many bytes as GPU memory moves in it; bytes weigh one.
@@ -24,8 +25,7 @@ bool moves_bytes(const Demand& demand) { return demand.weight == 1; }
 
 std::int64_t parts_of(const Demand& demand, Bytes part) {
   const double alone = demand.alone.value();
-  const double by_size =
-      moves_bytes(demand) ? demand.amount / part.value() : alone / kernel_part_s;
+  const double by_size = moves_bytes(demand) ? demand.amount / part.value() : alone / kernel_part_s;
   return std::max<std::int64_t>(1, std::llround(std::min(by_size, alone / shortest_part_s)));
 }
 
@@ -46,8 +46,8 @@ struct Pacer::Device {
   Clock::time_point serve(std::uint8_t side, double service, Clock::time_point asked) {
     const std::lock_guard lock(mutex);
     const bool is_mixed = users.at(1 - side) > 0;
-    free_at = std::max(free_at, asked) +
-              duration_of(is_mixed ? service * mixed_cost.at(side) : service);
+    free_at =
+        std::max(free_at, asked) + duration_of(is_mixed ? service * mixed_cost.at(side) : service);
     return free_at;
   }
 };
@@ -56,8 +56,9 @@ Pacer::Pacer(std::span<const Resource> resources, std::vector<Demand> demands, B
     : demands_(std::move(demands)), part_(part) {
   for (const Resource& resource : resources) {
     if (resource.burst > Seconds(0)) {
-      throw InputError(fmt::format(
-          "{} has a cache that fills, which a paced rig cannot play; leave out cache", resource.name));
+      throw InputError(
+          fmt::format("{} has a cache that fills, which a paced rig cannot play; leave out cache",
+                      resource.name));
     }
     devices_.push_back(std::make_unique<Device>(resource));
   }
@@ -78,7 +79,7 @@ Pacer::Pass::~Pass() {
 }
 
 Clock::time_point Pacer::Pass::next(Clock::time_point now) {
-  const Clock::time_point asked = std::max(due_, now);
+  const Clock::time_point asked = std::max(due_, now - most_credit);
   const double alone = demand_.alone.value() / static_cast<double>(parts_);
   due_ = asked + duration_of(alone);
   for (const Share& s : demand_.used()) {

@@ -22,9 +22,10 @@
 ///
 ///   max over its devices of ( max(when the device is free, when the part asks) + service )
 ///
-/// and not before the part's own time alone. A part asks when the part before was due, or when it
-/// was really over if that is later: so the speed holds although the system wakes threads late. A
-/// drive serves at its mixed rates while works of both directions are under way.
+/// and not before the part's own time alone. A part asks when the part before was due, or 20 ms
+/// before that was really over, if that is later: what a thread loses because the system lets it
+/// wait, the device makes up for, as a bucket of tokens does; what the host cannot do in time is
+/// seen. A drive serves at its mixed rates while works of both directions are under way.
 ///
 /// Speeds, latencies and which devices a work passes are those of the machine (Demand). Bursts of
 /// drives are not played: the constructor throws InputError where the profile has one.

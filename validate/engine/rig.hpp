@@ -31,7 +31,7 @@ struct Rig {
   Machine machine;  ///< what the plan was made for; its speeds when paced
   Pace pace = Pace::paced;
   std::vector<std::string> folders;  ///< by storage path of the machine
-  bool checks_files = true;          ///< what is read is compared with what was written, page by page
+  bool checks_files = true;  ///< what is read is compared with what was written, page by page
   std::vector<FileFault> faults;
 };
 

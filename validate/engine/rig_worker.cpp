@@ -71,7 +71,8 @@ rig::IoOptions RigWorker::queue_options(LaneId lane) const {
   for (const Task& task : plan_.tasks) {
     const auto* io = std::get_if<FileIo>(&plan_.works[index(task.work)]);
     if (task.lane != lane || io == nullptr) continue;
-    options.depth = std::max(options.depth, static_cast<std::size_t>(io->queue_depth * io->threads));
+    options.depth =
+        std::max(options.depth, static_cast<std::size_t>(io->queue_depth * io->threads));
     for (std::size_t f = 0; f < is_struck.size(); ++f) {
       const FileFault& fault = rig_.faults[f];
       if (fault.path == io->path && fault.direction == io->direction) is_struck[f] = true;
@@ -105,7 +106,7 @@ Clock::time_point RigWorker::run_paced(TaskId task, const Part& part, Clock::tim
     sleep_until(due);
   }
   rig::check_interrupt();
-  return std::max(pass.due(), done);
+  return pass.due();
 }
 
 void RigWorker::sleep_until(Clock::time_point when) const {

@@ -1,7 +1,7 @@
 // Arenas: addresses, capacities, and gaps.
+#include "validate/engine/memory.hpp"
 #include "models/base/error.hpp"
 #include "tests/catch.hpp"
-#include "validate/engine/memory.hpp"
 
 using namespace tidegate;
 
@@ -32,8 +32,7 @@ TEST_CASE("a pool holds its capacity and not a byte more", "[executor][memory]")
   Memories memories(plan);
   memories.allocate(first, task);
   memories.bytes_of(first)[5999] = std::byte{1};
-  CHECK_THROWS_WITH(
-      memories.allocate(over, task),
+  CHECK_THROWS_WITH(memories.allocate(over, task),
                     Containing("gpu0") && Containing("'grow 7'") && Containing("weights"));
   memories.allocate(fits, task);
   CHECK(memories.bytes_of(fits).data() >= memories.bytes_of(first).data() + 6000);
