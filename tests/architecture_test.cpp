@@ -83,7 +83,7 @@ TEST_CASE("heavy third-party headers stay out of our headers and in their librar
       {"Eigen/", {"models", "calib/fit"}},
       {"nlohmann/",
        {"sim/graph", "sim/report", "sim/run", "validate", "calib/measure", "calib/profile",
-        "validate/compare"}},
+        "validate/compare", "validate/suite"}},
       {"cuda", {"calib/cuda"}},
       {"liburing", {"calib/rig"}},
       {"mpi", {"calib/cluster"}},
