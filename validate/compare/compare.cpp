@@ -81,22 +81,24 @@ std::vector<Group> paths(const Plan& plan, const Side& predicted, const Side& me
   return sorted(std::move(groups));
 }
 
-// By lane, its tasks in the order in which they ended; skipped ones left out.
-std::vector<std::vector<std::uint32_t>> ends(const Plan& plan, const Timeline& timeline) {
+// By lane, the tasks that ran: in the order in which they ended where one runs at a time, else in
+// that of their starts, since nothing decides which of several ends first.
+std::vector<std::vector<std::uint32_t>> orders(const Plan& plan, const Timeline& timeline) {
   std::vector<std::vector<std::uint32_t>> lanes(plan.lanes.size());
   for (std::uint32_t t = 0; t < plan.size(); ++t) {
     if (is_skipped(plan, TaskId{t}, timeline)) continue;
     lanes[index(plan.tasks[t].lane)].push_back(t);
   }
-  for (auto& lane : lanes) {
-    std::ranges::stable_sort(lane, {}, [&](std::uint32_t t) { return timeline.end[t]; });
+  for (std::size_t l = 0; l < lanes.size(); ++l) {
+    const auto& by = plan.lanes[l].width == 1 ? timeline.end : timeline.start;
+    std::ranges::stable_sort(lanes[l], {}, [&](std::uint32_t t) { return by[t]; });
   }
   return lanes;
 }
 
 std::vector<std::string> reordered(const Plan& plan, const Timeline& predicted,
                                    const Timeline& measured) {
-  const auto expected = ends(plan, predicted), seen = ends(plan, measured);
+  const auto expected = orders(plan, predicted), seen = orders(plan, measured);
   std::vector<std::string> lanes;
   for (std::size_t l = 0; l < expected.size(); ++l) {
     if (expected[l] != seen[l]) lanes.push_back(plan.lanes[l].name);

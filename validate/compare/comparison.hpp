@@ -60,7 +60,7 @@ struct Comparison {
   std::array<Pair, phase_count> phases;  ///< of it
   std::vector<Group> kinds, lanes;       ///< largest first
   std::vector<Group> path;               ///< critical paths, by kind of task; tasks of the measured
-  std::vector<std::string> reordered;    ///< lanes on which tasks ended in another order
+  std::vector<std::string> reordered;    ///< lanes with other tasks, or in another order
   std::size_t choices = 0, other_choices = 0;  ///< taken; with another outcome
   std::vector<PoolPeak> pools;
   std::vector<Suspect> suspects;  ///< most exposed first

@@ -54,9 +54,9 @@ std::string pools_text(const Comparison& c) {
 std::string order_text(const Comparison& c) {
   std::string text;
   if (c.reordered.empty()) {
-    text = "Tasks ended in the predicted order on every lane.\n";
+    text = "The predicted tasks ran in the predicted order on every lane.\n";
   } else {
-    text = fmt::format("Tasks ended in another order on {} lanes:", c.reordered.size());
+    text = fmt::format("Other tasks ran, or in another order, on {} lanes:", c.reordered.size());
     for (const std::string& lane : c.reordered) text += " " + lane;
     text += "\n";
   }

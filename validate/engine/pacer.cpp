@@ -13,7 +13,7 @@ namespace tidegate {
 namespace {
 
 constexpr double kernel_part_s = 2e-3;    // of a work that moves no bytes
-constexpr double shortest_part_s = 5e-4;  // threads are not woken more often than that
+constexpr double shortest_part_s = 3e-4;  // threads are not woken more often than that
 constexpr std::chrono::milliseconds most_credit{20};
 
 Clock::duration duration_of(double seconds) {
@@ -80,6 +80,7 @@ Pacer::Pass::~Pass() {
 
 Clock::time_point Pacer::Pass::next(Clock::time_point now) {
   const Clock::time_point asked = std::max(due_, now - most_credit);
+  lost_ += asked - due_;
   const double alone = demand_.alone.value() / static_cast<double>(parts_);
   due_ = asked + duration_of(alone);
   for (const Share& s : demand_.used()) {

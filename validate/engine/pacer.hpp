@@ -14,7 +14,7 @@
 ///
 /// Every device (one direction of a link, a drive, memory, the cores of a socket, the fabric of a
 /// GPU) serves whoever asks, one after the other, in the order of asking. A work asks for a small
-/// part at a time (128 KiB, or 2 ms of kernels) and for the next when the last is served; so works
+/// part at a time (64 KiB, or 2 ms of kernels) and for the next when the last is served; so works
 /// that meet on a device take turns, and how they share it comes out by itself: nobody computes
 /// rates.
 ///
@@ -35,7 +35,7 @@ class Pacer {
  public:
   /// demands[i] belongs to works[i] of the plan; resources are the devices.
   Pacer(std::span<const Resource> resources, std::vector<Demand> demands,
-        Bytes part = Bytes(128 * 1024));
+        Bytes part = Bytes(64 * 1024));
   ~Pacer();
   Pacer(const Pacer&) = delete;
   Pacer& operator=(const Pacer&) = delete;
@@ -64,12 +64,15 @@ class Pacer::Pass {
   Clock::time_point next(Clock::time_point now);
   /// When the last part that was asked for is due; without one, after the latency.
   Clock::time_point due() const { return due_; }
+  /// Time by which the host was later than a device makes up for, so far: part of due().
+  Clock::duration lost() const { return lost_; }
 
  private:
   Pacer& pacer_;
   const Demand& demand_;
   std::int64_t parts_;
   Clock::time_point due_;
+  Clock::duration lost_{};
 };
 
 }  // namespace tidegate

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include <sched.h>
 #include <sys/prctl.h>
 
 #include "calib/rig/interrupt.hpp"
@@ -26,6 +27,12 @@ std::size_t seats_of(const Plan& plan) {
 }
 
 }  // namespace
+
+void wake_in_time() {
+  prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+  const sched_param lowest{.sched_priority = sched_get_priority_min(SCHED_RR)};
+  sched_setscheduler(0, SCHED_RR, &lowest);  // refused to most users: then it is as it was
+}
 
 bool is_nothing(const Work& work) {
   struct Asked {
@@ -61,8 +68,7 @@ void RigWorker::sit_down(Seat seat) {
   kit.number = seat.number;
   if (most > 0) kit.memory = rig::HostBuffer(static_cast<std::size_t>(most));
   if (has_files) kit.queue = rig::make_io_queue(queue_options(seat.lane));
-  // Threads of a paced rig sleep often and shortly: the system is not to lump that together.
-  if (rig_.pace == Pace::paced) prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+  if (rig_.pace == Pace::paced) wake_in_time();
 }
 
 rig::IoOptions RigWorker::queue_options(LaneId lane) const {
@@ -106,7 +112,7 @@ Clock::time_point RigWorker::run_paced(TaskId task, const Part& part, Clock::tim
     sleep_until(due);
   }
   rig::check_interrupt();
-  return pass.due();
+  return pass.due() - pass.lost();
 }
 
 void RigWorker::sleep_until(Clock::time_point when) const {

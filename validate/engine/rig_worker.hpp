@@ -65,4 +65,8 @@ class RigWorker : public Worker {
   std::span<std::byte> buffer_of(TaskId task, Effect::Kind kind, Place place, Bytes bytes) const;
 };
 
+/// Asks the system to wake this thread when its time has come: without lumping timers together, and
+/// before usual threads, where the user may ask for that. Threads of a paced rig mostly sleep.
+void wake_in_time();
+
 }  // namespace tidegate

@@ -46,6 +46,19 @@ SuiteFile read_file(const std::string& path) {
   return file;
 }
 
+SuiteRow run_case(const SuiteCase& c, const SuiteFile& file, const std::string& path,
+                  const TrialOptions& options) {
+  try {
+    Scenario scenario = read_scenario(file.scenario, c.name, path, c.changes);
+    const Trial trial = run_trial(scenario, options);
+    return {c.name,         scenario.policy.describe(), scenario.machine.name(),
+            scenario.ranks, trial.comparison,           trial.tries,
+            c.cause};
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("case '{}': {}", c.name, error.what()));
+  }
+}
+
 template <class Has>
 std::size_t count_rows(const Suite& suite, Has&& has) {
   return static_cast<std::size_t>(std::ranges::count_if(suite.rows, has));
@@ -87,17 +100,13 @@ Suite run_suite(const SuiteOptions& options) {
   const std::string path =
       options.file.empty() ? TIDEGATE_DATA_DIR "/validate/suite/paced.yaml" : options.file;
   const SuiteFile file = read_file(path);
-  Suite suite{.profile = {}, .pace = options.trial.pace, .rows = {}};
+  Suite suite{.pace = options.trial.pace, .rows = {}};
   std::string known;
   for (const SuiteCase& c : file.cases) {
     known += (known.empty() ? "" : ", ") + c.name;
     if (c.name.find(options.only) == std::string::npos) continue;
     if (options.progress) options.progress(c.name);
-    Scenario scenario = read_scenario(file.scenario, c.name, path, c.changes);
-    const Trial trial = run_trial(scenario, options.trial);
-    suite.profile = scenario.machine.name();
-    suite.rows.push_back({c.name, scenario.policy.describe(), scenario.ranks, trial.comparison,
-                          trial.tries, c.cause});
+    suite.rows.push_back(run_case(c, file, path, options.trial));
   }
   if (suite.rows.empty()) {
     throw InputError(

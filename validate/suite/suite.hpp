@@ -18,7 +18,7 @@ struct SuiteOptions {
 };
 
 struct SuiteRow {
-  std::string name, policy;
+  std::string name, policy, profile;
   int ranks = 1;
   Comparison comparison;
   int tries = 1;
@@ -26,7 +26,6 @@ struct SuiteRow {
 };
 
 struct Suite {
-  std::string profile;
   Pace pace = Pace::paced;
   std::vector<SuiteRow> rows;
   double mean_gate = 0.03, worst_gate = 0.08;

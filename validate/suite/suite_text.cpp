@@ -18,7 +18,11 @@ std::string remarks(const SuiteRow& row) {
   if (row.comparison.verdict != Verdict::agrees) add(tidegate::name_of(row.comparison.verdict));
   if (!row.comparison.same_peaks()) add("other peaks");
   if (!row.comparison.reordered.empty()) {
-    add(fmt::format("{} lanes in another order", row.comparison.reordered.size()));
+    add(fmt::format("{} lanes differ", row.comparison.reordered.size()));
+  }
+  if (row.comparison.other_choices > 0) {
+    add(fmt::format("{} of {} choices differ", row.comparison.other_choices,
+                    row.comparison.choices));
   }
   for (const Suspect& s : row.comparison.suspects) {
     add(fmt::format("{} takes {:.2f} times", s.device, s.ratio));
@@ -42,8 +46,8 @@ std::string to_text(const Suite& suite) {
                           to_text(c.step.measured), percent(c.step.error()),
                           fmt::format("{:.1f} %", 100 * c.floor), remarks(row)});
   }
-  std::string text = fmt::format("{} rig, {}: an iteration, predicted and measured\n\n",
-                                 name_of(suite.pace), suite.profile);
+  std::string text =
+      fmt::format("An iteration, predicted and measured on a {} rig\n\n", name_of(suite.pace));
   text += to_text(table);
   text += fmt::format(
       "\nMean of the absolute errors {:.1f} % (gate {:.0f} %), worst {:.1f} % (gate {:.0f} %), of "
@@ -52,7 +56,7 @@ std::string to_text(const Suite& suite) {
       100 * suite.mean(), 100 * suite.mean_gate, 100 * suite.worst(), 100 * suite.worst_gate,
       suite.conclusive(), suite.rows.size());
   text +=
-      fmt::format("Peaks of pools as predicted in {} of {}, order of ends on every lane in {}.\n",
+      fmt::format("Peaks of pools as predicted in {} of {}, tasks and order of every lane in {}.\n",
                   suite.rows.size() - suite.other_peaks(), suite.rows.size(),
                   suite.rows.size() - suite.other_orders());
   return text + "host: part of the iteration by which the system woke our threads late.\n";
@@ -64,15 +68,16 @@ std::string to_json(const Suite& suite) {
   for (const SuiteRow& row : suite.rows) {
     rows.push_back({{"name", row.name},
                     {"policy", row.policy},
+                    {"profile", row.profile},
                     {"ranks", row.ranks},
                     {"tries", row.tries},
                     {"cause", row.cause},
                     {"comparison", ordered_json::parse(to_json(row.comparison))}});
   }
-  const ordered_json json{{"profile", suite.profile},         {"pace", name_of(suite.pace)},
-                          {"mean_error", suite.mean()},       {"mean_gate", suite.mean_gate},
-                          {"worst_error", suite.worst()},     {"worst_gate", suite.worst_gate},
-                          {"conclusive", suite.conclusive()}, {"cases", std::move(rows)}};
+  const ordered_json json{{"pace", name_of(suite.pace)},    {"mean_error", suite.mean()},
+                          {"mean_gate", suite.mean_gate},   {"worst_error", suite.worst()},
+                          {"worst_gate", suite.worst_gate}, {"conclusive", suite.conclusive()},
+                          {"cases", std::move(rows)}};
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

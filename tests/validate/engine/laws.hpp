@@ -9,7 +9,9 @@ namespace tidegate {
 /// law.
 inline void check_laws(const Plan& plan, const Timeline& timeline) {
   const std::vector<Demand> free_of_charge(plan.works.size());
-  for (const std::string& law : broken_laws(plan, timeline, free_of_charge, {})) FAIL_CHECK(law);
+  const std::vector<std::string> broken = broken_laws(plan, timeline, free_of_charge, {});
+  CHECK(broken.empty());
+  for (const std::string& law : broken) FAIL_CHECK(law);
 }
 
 }  // namespace tidegate
