@@ -15,6 +15,7 @@
 #include "cli/calib.hpp"
 #include "cli/common.hpp"
 #include "cli/plot.hpp"
+#include "cli/validate_run.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
 #include "sim/graph/inspect.hpp"
@@ -254,9 +255,13 @@ void add_published(CLI::App& validate, PublishedFlags& flags, int& code) {
 
 void add_validate(CLI::App& app, PublishedFlags& published, FieldFlags& field, int& code) {
   CLI::App* validate = app.add_subcommand("validate", "hold predictions against measurements");
-  validate->footer("Examples:\n  tidegate validate published\n  tidegate validate field");
+  validate->footer(
+      "Examples:\n  tidegate validate published\n  tidegate validate field\n"
+      "  tidegate validate suite --storage /tmp");
   add_published(*validate, published, code);
   add_field(*validate, field, code);
+  add_validate_run(*validate, code);
+  add_validate_suite(*validate, code);
   validate->callback([validate] {
     if (validate->get_subcommands().empty()) print(validate->help());
   });

@@ -90,8 +90,14 @@ Tracks tracks_of(const Plan& plan, const Timeline& timeline) {
   return tracks;
 }
 
-// Process numbers: ranks from 1, then memory and resources.
-std::size_t process_of_rank(std::size_t rank) { return rank + 1; }
+// Processes of one run: its ranks, then memory and resources.
+struct Processes {
+  std::size_t first = 1;
+  std::string run;  // its name, where there are several
+
+  std::size_t of_rank(std::size_t rank) const { return first + rank; }
+  std::string name(const std::string& what) const { return run.empty() ? what : run + ": " + what; }
+};
 
 std::size_t ranks_of(const Plan& plan) {
   std::size_t ranks = static_cast<std::size_t>(std::max(1, plan.ranks));
@@ -99,14 +105,15 @@ std::size_t ranks_of(const Plan& plan) {
   return ranks;
 }
 
-void write_names(Events& events, const Plan& plan, const Tracks& tracks) {
+void write_names(Events& events, const Plan& plan, const Tracks& tracks,
+                 const Processes& processes) {
   const std::size_t ranks = ranks_of(plan);
   for (std::size_t rank = 0; rank < ranks + 2; ++rank) {
-    const std::size_t process = process_of_rank(rank);
+    const std::size_t process = processes.of_rank(rank);
     const std::string name = rank < ranks    ? fmt::format("rank {}", rank)
                              : rank == ranks ? "memory"
                                              : "resources";
-    events.name("process", process, 0, name);
+    events.name("process", process, 0, processes.name(name));
     events.sort("process", process, 0, process);
   }
   for (std::size_t l = 0; l < plan.lanes.size(); ++l) {
@@ -114,15 +121,15 @@ void write_names(Events& events, const Plan& plan, const Tracks& tracks) {
     for (std::size_t k = 0; k < tracks.count[l]; ++k) {
       const std::size_t track = tracks.first[l] + k;
       const bool is_one = tracks.count[l] == 1;
-      events.name("thread", process_of_rank(lane.rank), track,
+      events.name("thread", processes.of_rank(lane.rank), track,
                   is_one ? lane.name : fmt::format("{} [{}]", lane.name, k));
-      events.sort("thread", process_of_rank(lane.rank), track, track);
+      events.sort("thread", processes.of_rank(lane.rank), track, track);
     }
   }
 }
 
-void write_slices(Events& events, const Plan& plan, const Timeline& timeline,
-                  const Tracks& tracks) {
+void write_slices(Events& events, const Plan& plan, const Timeline& timeline, const Tracks& tracks,
+                  const Processes& processes) {
   std::vector<std::string> names;
   for (const std::string& name : plan.names) names.push_back(quoted(name));
   std::vector<std::int64_t> bytes;
@@ -137,7 +144,7 @@ void write_slices(Events& events, const Plan& plan, const Timeline& timeline,
     events.write(
         fmt::format(R"({{"ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},)"
                     R"("args":{{"task":{},"rank":{},"phase":"{}","iteration":{},"bytes":{}}}}})",
-                    name, name_of(task.phase), process_of_rank(plan.lanes[index(task.lane)].rank),
+                    name, name_of(task.phase), processes.of_rank(plan.lanes[index(task.lane)].rank),
                     tracks.first[index(task.lane)] + tracks.of_task[t], microseconds(from),
                     microseconds(to - from), t, task.rank, name_of(task.phase), task.iteration,
                     bytes[index(task.work)]));
@@ -244,23 +251,35 @@ void write_utilisation(Events& events, const Plan& plan, const Timeline& timelin
 
 }  // namespace
 
+void write_trace(std::ostream& out, const Plan& plan, std::span<const TracedRun> runs,
+                 std::span<const Demand> demands, std::span<const Resource> resources,
+                 const AllocatorOptions& allocator) {
+  ensure(demands.size() == plan.works.size(), "every work of a plan has a demand");
+  Events events(out);
+  Processes processes;
+  for (const auto& [name, timeline] : runs) {
+    ensure(timeline->start.size() == plan.size() && timeline->end.size() == plan.size(),
+           "a timeline has a start and an end for every task of its plan");
+    ensure(timeline->choices.size() == plan.choices.size(),
+           "a timeline has an outcome for every choice of its plan");
+    processes.run = name;
+    const Tracks tracks = tracks_of(plan, *timeline);
+    write_names(events, plan, tracks, processes);
+    write_slices(events, plan, *timeline, tracks, processes);
+    const std::size_t memory = processes.of_rank(ranks_of(plan));
+    write_memory(events, plan, *timeline, memory);
+    write_reserved(events, plan, *timeline, allocator, memory);
+    write_utilisation(events, plan, *timeline, demands, resources, memory + 1);
+    processes.first = memory + 2;
+  }
+  events.finish();
+}
+
 void write_trace(std::ostream& out, const Plan& plan, const Timeline& timeline,
                  std::span<const Demand> demands, std::span<const Resource> resources,
                  const AllocatorOptions& allocator) {
-  ensure(timeline.start.size() == plan.size() && timeline.end.size() == plan.size(),
-         "a timeline has a start and an end for every task of its plan");
-  ensure(timeline.choices.size() == plan.choices.size(),
-         "a timeline has an outcome for every choice of its plan");
-  ensure(demands.size() == plan.works.size(), "every work of a plan has a demand");
-  Events events(out);
-  const Tracks tracks = tracks_of(plan, timeline);
-  write_names(events, plan, tracks);
-  write_slices(events, plan, timeline, tracks);
-  const std::size_t memory = process_of_rank(ranks_of(plan));
-  write_memory(events, plan, timeline, memory);
-  write_reserved(events, plan, timeline, allocator, memory);
-  write_utilisation(events, plan, timeline, demands, resources, memory + 1);
-  events.finish();
+  const TracedRun run{"", &timeline};
+  write_trace(out, plan, {&run, 1}, demands, resources, allocator);
 }
 
 }  // namespace tidegate

@@ -2,6 +2,7 @@
 
 #include <iosfwd>
 #include <span>
+#include <string>
 
 #include "models/demand.hpp"
 #include "sim/memory/caching_allocator.hpp"
@@ -24,6 +25,16 @@ namespace tidegate {
 /// Times are microseconds with nanosecond digits; picoseconds are cut off, so slices of a track
 /// that touch never overlap. Events are streamed: memory is tens of bytes per task.
 void write_trace(std::ostream& out, const Plan& plan, const Timeline& timeline,
+                 std::span<const Demand> demands, std::span<const Resource> resources,
+                 const AllocatorOptions& allocator = {});
+
+/// The same of several runs of one plan (predicted, measured), each with processes of its own,
+/// whose names begin with that of the run.
+struct TracedRun {
+  std::string name;
+  const Timeline* timeline;
+};
+void write_trace(std::ostream& out, const Plan& plan, std::span<const TracedRun> runs,
                  std::span<const Demand> demands, std::span<const Resource> resources,
                  const AllocatorOptions& allocator = {});
 

@@ -1,0 +1,88 @@
+// What RigWorker does with files.
+#include <cmath>
+#include <memory>
+
+#include <fmt/core.h>
+
+#include "models/base/error.hpp"
+#include "validate/engine/kernels.hpp"
+#include "validate/engine/rig_worker.hpp"
+
+namespace tidegate {
+namespace {
+
+constexpr std::int64_t page = 4096;
+
+std::span<std::byte> within(std::span<std::byte> bytes, const Slice& slice) {
+  return bytes.subspan(static_cast<std::size_t>(slice.first),
+                       static_cast<std::size_t>(slice.size()));
+}
+
+std::size_t pages_before(const Slice& slice) {
+  return static_cast<std::size_t>(slice.first / page);
+}
+
+}  // namespace
+
+RigWorker::Part RigWorker::reading(TaskId task, const FileIo& io, Kit& kit) {
+  const std::shared_ptr<const Extent> extent = files_.newest(file_key(plan_, task));
+  if (!extent) {
+    throw MachineError(fmt::format("task '{}' of rank {} reads from {} what nobody has written",
+                                   plan_.label(task), plan_.task(task).rank,
+                                   files_.folder(io.path)));
+  }
+  std::span<std::byte> to = buffer_of(task, Effect::Kind::allocate, io.memory, io.bytes);
+  if (to.empty()) to = kit.memory.bytes();
+  return [this, task, &io, &kit, extent, to](std::int64_t k, std::int64_t n) {
+    const Slice s = slice(extent->bytes, k, n, page);
+    const auto bytes = within(to, s);
+    transfer(task, io, kit, extent->offset + s.first, bytes);
+    if (rig_.checks_files) check(task, *extent, pages_before(s), bytes);
+  };
+}
+
+RigWorker::Part RigWorker::writing(TaskId task, const FileIo& io, Kit& kit) {
+  const FileKey key = file_key(plan_, task);
+  const std::shared_ptr<Extent> extent = files_.fresh(key);
+  const std::uint64_t number = ++kit.written;
+  return [this, task, &io, &kit, key, extent, number](std::int64_t k, std::int64_t n) {
+    const Slice s = slice(extent->bytes, k, n, page);
+    const auto bytes = within(kit.memory.bytes(), s);
+    stamp(bytes, kit.number, number);
+    for (std::size_t i = 0; i < bytes.size() / page; ++i) {
+      extent->checksums[pages_before(s) + i] = checksum(bytes.subspan(i * page, page));
+    }
+    transfer(task, io, kit, extent->offset + s.first, bytes);
+    if (k + 1 == n) files_.keep(key, extent);
+  };
+}
+
+void RigWorker::transfer(TaskId task, const FileIo& io, Kit& kit, std::int64_t offset,
+                         std::span<std::byte> bytes) const {
+  if (bytes.empty()) return;
+  const std::int64_t block =
+      std::max(page, whole_pages(static_cast<std::int64_t>(io.block.value())));
+  try {
+    rig::transfer(*kit.queue, io.direction, files_.descriptor(file_key(plan_, task)), offset, bytes,
+                  static_cast<std::size_t>(block));
+  } catch (const MachineError& error) {
+    throw MachineError(fmt::format("task '{}' of rank {}, storage path {}: {}", plan_.label(task),
+                                   plan_.task(task).rank, files_.folder(io.path), error.what()));
+  }
+}
+
+void RigWorker::check(TaskId task, const Extent& extent, std::size_t first_page,
+                      std::span<const std::byte> bytes) const {
+  for (std::size_t i = 0; i < bytes.size() / page; ++i) {
+    if (checksum(bytes.subspan(i * page, page)) == extent.checksums[first_page + i]) continue;
+    const auto& io = std::get<FileIo>(plan_.work(task));
+    throw MachineError(
+        fmt::format("task '{}' of rank {}, storage path {}: the 4096 bytes at offset {} are not "
+                    "those that were "
+                    "written",
+                    plan_.label(task), plan_.task(task).rank, files_.folder(io.path),
+                    extent.offset + static_cast<std::int64_t>((first_page + i) * page)));
+  }
+}
+
+}  // namespace tidegate

@@ -1,0 +1,117 @@
+#include "validate/engine/memory.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <map>
+
+#include <fmt/core.h>
+#include <sys/mman.h>
+
+#include "models/base/error.hpp"
+
+namespace tidegate {
+namespace {
+
+bool has_memory(const Pool& pool) { return pool.place.tier != Tier::storage; }
+
+// Enough for any order of allocations: twice the capacity, or every buffer side by side.
+std::vector<std::int64_t> addresses_of(const Plan& plan) {
+  std::vector<std::int64_t> all(plan.pools.size());
+  for (const Buffer& b : plan.buffers) all[index(b.pool)] += whole_pages(b.bytes + 1);
+  for (std::size_t p = 0; p < all.size(); ++p) {
+    const double twice = 2 * plan.pools[p].capacity.value();
+    if (twice < static_cast<double>(all[p])) all[p] = whole_pages(static_cast<std::int64_t>(twice));
+  }
+  return all;
+}
+
+}  // namespace
+
+Memories::Memories(const Plan& plan)
+    : plan_(plan), arenas_(plan.pools.size()), offsets_(plan.buffers.size(), nowhere) {
+  const std::vector<std::int64_t> addresses = addresses_of(plan);
+  for (std::size_t p = 0; p < arenas_.size(); ++p) {
+    if (!has_memory(plan.pools[p]) || addresses[p] == 0) continue;
+    Arena& arena = arenas_[p];
+    const auto size = static_cast<std::size_t>(addresses[p]);
+    void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) {
+      throw MachineError(fmt::format("pool {}: mmap of {} bytes of addresses failed: {}",
+                                     plan.pools[p].name, size, std::strerror(errno)));
+    }
+    arena.base = static_cast<std::byte*>(base);
+    arena.addresses = addresses[p];
+    arena.gaps = Gaps(addresses[p]);
+  }
+}
+
+Memories::~Memories() {
+  for (const Arena& arena : arenas_) {
+    if (arena.base != nullptr) munmap(arena.base, static_cast<std::size_t>(arena.addresses));
+  }
+}
+
+void Memories::allocate(BufferId id, TaskId task) {
+  const Buffer& buffer = plan_.buffers[index(id)];
+  const Pool& pool = plan_.pools[index(buffer.pool)];
+  Arena& arena = arenas_[index(buffer.pool)];
+  const std::int64_t level = arena.level + buffer.bytes;
+  if (static_cast<double>(level) > pool.capacity.value()) {
+    throw MachineError(overfull(buffer, task));
+  }
+  ensure(offsets_[index(id)] == nowhere, "a buffer is allocated once");
+  offsets_[index(id)] = 0;
+  if (has_memory(pool)) {
+    const auto offset = arena.gaps.take(buffer.bytes);
+    if (!offset) {
+      throw MachineError(fmt::format("pool {}: no gap of {} bytes among {} bytes of addresses",
+                                     pool.name, buffer.bytes, arena.addresses));
+    }
+    offsets_[index(id)] = *offset;
+  }
+  arena.level = level;
+  arena.peak = std::max(arena.peak, level);
+}
+
+void Memories::free(BufferId id) {
+  const Buffer& buffer = plan_.buffers[index(id)];
+  Arena& arena = arenas_[index(buffer.pool)];
+  ensure(offsets_[index(id)] != nowhere, "a buffer is freed after its allocation");
+  if (arena.base != nullptr) arena.gaps.give_back(offsets_[index(id)], buffer.bytes);
+  offsets_[index(id)] = nowhere;
+  arena.level -= buffer.bytes;
+}
+
+std::span<std::byte> Memories::bytes_of(BufferId id) const {
+  const Buffer& buffer = plan_.buffers[index(id)];
+  const Arena& arena = arenas_[index(buffer.pool)];
+  if (arena.base == nullptr || offsets_[index(id)] == nowhere) return {};
+  return {arena.base + offsets_[index(id)], static_cast<std::size_t>(whole_pages(buffer.bytes))};
+}
+
+std::string Memories::overfull(const Buffer& buffer, TaskId task) const {
+  const Pool& pool = plan_.pools[index(buffer.pool)];
+  std::map<std::string, std::int64_t> owners;
+  for (std::size_t b = 0; b < offsets_.size(); ++b) {
+    const Buffer& held = plan_.buffers[b];
+    if (offsets_[b] == nowhere || held.pool != buffer.pool) continue;
+    owners[plan_.owners[index(held.owner)]] += held.bytes;
+  }
+  std::vector<std::pair<std::int64_t, std::string>> largest;
+  for (const auto& [name, bytes] : owners) largest.emplace_back(bytes, name);
+  std::ranges::sort(largest, std::greater<>{});
+  std::string text = fmt::format(
+      "pool {} is full: task '{}' of rank {} needs {} for {}, and of {} there are", pool.name,
+      plan_.label(task), plan_.task(task).rank, to_text(Bytes(static_cast<double>(buffer.bytes))),
+      plan_.owners[index(buffer.owner)], to_text(pool.capacity));
+  constexpr std::size_t most = 4;
+  for (std::size_t i = 0; i < std::min(most, largest.size()); ++i) {
+    text += fmt::format("{} {} of {}", i == 0 ? "" : ",",
+                        to_text(Bytes(static_cast<double>(largest[i].first))), largest[i].second);
+  }
+  return text + (largest.empty() ? " none held" : " held");
+}
+
+}  // namespace tidegate

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/plan/plan.hpp"
+#include "validate/engine/gaps.hpp"
+
+/// The memories of a rig: an arena per pool of the plan, from which every buffer gets an address.
+///
+/// An arena holds its capacity as asked for and not a byte more. It is a range of addresses without
+/// pages; the system gives a page when it is first written, and it stays. Addresses are plentiful,
+/// so gaps between buffers do not limit a pool. A pool of storage has a count and no memory: its
+/// bytes lie in files (files.hpp).
+namespace tidegate {
+
+class Memories {
+ public:
+  explicit Memories(const Plan& plan);
+  ~Memories();
+  Memories(const Memories&) = delete;
+  Memories& operator=(const Memories&) = delete;
+
+  /// Throws MachineError that names the pool, the task and whose bytes fill it.
+  void allocate(BufferId buffer, TaskId task);
+  void free(BufferId buffer);
+
+  /// The memory of a buffer that is allocated; whole pages, so a little longer than asked for.
+  /// Empty in storage.
+  std::span<std::byte> bytes_of(BufferId buffer) const;
+  /// Highest number of bytes that a pool has held.
+  std::int64_t peak(PoolId pool) const { return arenas_[index(pool)].peak; }
+
+ private:
+  struct Arena {
+    std::byte* base = nullptr;
+    std::int64_t addresses = 0;
+    Gaps gaps;
+    std::int64_t level = 0, peak = 0;
+  };
+  static constexpr std::int64_t nowhere = -1;
+
+  const Plan& plan_;
+  std::vector<Arena> arenas_;          // by pool
+  std::vector<std::int64_t> offsets_;  // by buffer
+
+  std::string overfull(const Buffer& buffer, TaskId task) const;
+};
+
+}  // namespace tidegate

@@ -1,0 +1,38 @@
+#include "validate/engine/rig.hpp"
+
+#include <exception>
+#include <thread>
+
+#include "validate/engine/dispatcher.hpp"
+#include "validate/engine/rig_worker.hpp"
+
+namespace tidegate {
+namespace {
+
+// The dispatcher of a paced rig is a thread of its own: priority of real time goes with it.
+void run_in_time(Dispatcher& dispatcher) {
+  std::exception_ptr error;
+  std::thread thread([&] {
+    wake_in_time();
+    try {
+      dispatcher.to_end();
+    } catch (...) {
+      error = std::current_exception();
+    }
+  });
+  thread.join();
+  if (error) std::rethrow_exception(error);
+}
+
+}  // namespace
+
+Execution run_on(const Rig& rig, const Plan& plan) {
+  RigWorker worker(plan, rig);
+  Dispatcher dispatcher(plan, worker);
+  rig.pace == Pace::paced ? run_in_time(dispatcher) : dispatcher.to_end();
+  Execution result{.timeline = {}, .lateness = dispatcher.take_lateness()};
+  result.timeline = dispatcher.take_timeline();
+  return result;
+}
+
+}  // namespace tidegate

@@ -1,0 +1,198 @@
+#include "validate/engine/rig_worker.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <thread>
+
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include "calib/rig/interrupt.hpp"
+#include "models/base/error.hpp"
+#include "sim/engine/simulate.hpp"
+#include "validate/engine/kernels.hpp"
+
+namespace tidegate {
+namespace {
+
+constexpr std::chrono::milliseconds longest_sleep{20};  // until a stop is seen
+constexpr std::size_t deepest_queue = 64;
+
+std::size_t seats_of(const Plan& plan) {
+  std::size_t seats = 0;
+  for (const Lane& lane : plan.lanes) seats += lane.width;
+  return seats;
+}
+
+}  // namespace
+
+void wake_in_time() {
+  prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+  const sched_param lowest{.sched_priority = sched_get_priority_min(SCHED_RR)};
+  sched_setscheduler(0, SCHED_RR, &lowest);  // refused to most users: then it is as it was
+}
+
+bool is_nothing(const Work& work) {
+  struct Asked {
+    bool operator()(const Delay& d) const { return d.duration == Seconds(0); }
+    bool operator()(const Compute& c) const { return c.kernels.empty(); }
+    bool operator()(const Copy& c) const { return c.bytes == Bytes(0); }
+    bool operator()(const FileIo& io) const { return io.bytes == Bytes(0); }
+    bool operator()(const AdamStep& a) const { return a.parameters == 0; }
+    bool operator()(const Cast& c) const { return c.elements == 0; }
+    bool operator()(const Collective& c) const { return c.ranks <= 1 || c.bytes == Bytes(0); }
+  };
+  return std::visit(Asked{}, work);
+}
+
+RigWorker::RigWorker(const Plan& plan, const Rig& rig)
+    : plan_(plan), rig_(rig), memories_(plan), files_(plan, rig.folders), kits_(seats_of(plan)) {
+  if (rig.pace == Pace::paced) pacer_.emplace(rig.machine.resources(), price(plan, rig.machine));
+}
+
+RigWorker::~RigWorker() = default;
+
+// Memory for the largest work of the lane, and a queue as deep as its deepest.
+void RigWorker::sit_down(Seat seat) {
+  Kit& kit = kits_.at(seat.number);
+  std::int64_t most = 0;
+  bool has_files = false;
+  for (const Task& task : plan_.tasks) {
+    if (task.lane != seat.lane) continue;
+    const Work& work = plan_.works[index(task.work)];
+    most = std::max(most, own_memory(work, rig_.pace == Pace::native));
+    has_files |= std::holds_alternative<FileIo>(work);
+  }
+  kit.number = seat.number;
+  if (most > 0) kit.memory = rig::HostBuffer(static_cast<std::size_t>(most));
+  if (has_files) kit.queue = rig::make_io_queue(queue_options(seat.lane));
+  if (rig_.pace == Pace::paced) wake_in_time();
+}
+
+rig::IoOptions RigWorker::queue_options(LaneId lane) const {
+  std::vector<bool> is_struck(rig_.faults.size());
+  rig::IoOptions options{.depth = 1};
+  for (const Task& task : plan_.tasks) {
+    const auto* io = std::get_if<FileIo>(&plan_.works[index(task.work)]);
+    if (task.lane != lane || io == nullptr) continue;
+    options.depth =
+        std::max(options.depth, static_cast<std::size_t>(io->queue_depth * io->threads));
+    for (std::size_t f = 0; f < is_struck.size(); ++f) {
+      const FileFault& fault = rig_.faults[f];
+      if (fault.path == io->path && fault.direction == io->direction) is_struck[f] = true;
+    }
+  }
+  options.depth = std::min(options.depth, deepest_queue);
+  for (std::size_t f = 0; f < is_struck.size(); ++f) {
+    if (is_struck[f]) options.faults.push_back(rig_.faults[f].fault);
+  }
+  return options;
+}
+
+Clock::time_point RigWorker::run(TaskId task, Seat seat, Clock::time_point start) {
+  const Part part = part_of(task, kits_[seat.number], start);
+  if (pacer_) return run_paced(task, part, start);
+  if (part) part(0, 1);
+  rig::check_interrupt();
+  return Clock::now();
+}
+
+Clock::time_point RigWorker::run_paced(TaskId task, const Part& part, Clock::time_point start) {
+  Pacer::Pass pass(*pacer_, index(plan_.task(task).work), start);
+  sleep_until(pass.due());
+  Clock::time_point done = pass.due();
+  for (std::int64_t k = 0; k < pass.parts(); ++k) {
+    const Clock::time_point due = pass.next(done);
+    if (part) {
+      part(k, pass.parts());
+      done = Clock::now();
+    }
+    sleep_until(due);
+  }
+  rig::check_interrupt();
+  return pass.due() - pass.lost();
+}
+
+void RigWorker::sleep_until(Clock::time_point when) const {
+  for (Clock::time_point now = Clock::now(); now < when; now = Clock::now()) {
+    if (is_stopped_) throw std::runtime_error("stopped because another task failed");
+    std::this_thread::sleep_until(std::min(when, now + longest_sleep));
+  }
+}
+
+RigWorker::Part RigWorker::part_of(TaskId task, Kit& kit, Clock::time_point start) {
+  struct Asked {
+    RigWorker& worker;
+    TaskId task;
+    Kit& kit;
+    Clock::time_point start;
+
+    Part operator()(const Delay& delay) const {
+      const auto time = std::chrono::nanoseconds(std::llround(delay.duration.value() * 1e9));
+      if (worker.pacer_) return {};
+      return [this_ = &worker, until = start + time](auto, auto) { this_->sleep_until(until); };
+    }
+    Part operator()(const Compute& compute) const { return worker.computing(compute, kit); }
+    Part operator()(const Copy& copy) const { return worker.copying(task, copy, kit); }
+    Part operator()(const FileIo& io) const {
+      return io.direction == Direction::read ? worker.reading(task, io, kit)
+                                             : worker.writing(task, io, kit);
+    }
+    Part operator()(const AdamStep& adam) const {
+      const Carving own(kit.memory.bytes());
+      return [&adam, own](auto k, auto n) { do_adam(adam, own, k, n); };
+    }
+    Part operator()(const Cast& cast) const {
+      const Carving own(kit.memory.bytes());
+      return [&cast, own](auto k, auto n) { do_cast(cast, own, k, n); };
+    }
+    Part operator()(const Collective& collective) const {
+      const Carving own(kit.memory.bytes());
+      return [&collective, own](auto k, auto n) { do_collective(collective, own, k, n); };
+    }
+  };
+  return std::visit(Asked{*this, task, kit, start}, plan_.work(task));
+}
+
+// A paced GPU is not there: its kernels are time.
+RigWorker::Part RigWorker::computing(const Compute& compute, Kit& kit) const {
+  if (pacer_) return {};
+  return [this, &compute, own = Carving(kit.memory.bytes())](auto, auto) {
+    for (const Kernel& kernel : compute.kernels) {
+      if (is_stopped_) throw std::runtime_error("stopped because another task failed");
+      do_kernel(kernel, own);
+    }
+  };
+}
+
+RigWorker::Part RigWorker::copying(TaskId task, const Copy& copy, Kit& kit) const {
+  Carving own(kit.memory.bytes());
+  const auto bytes = static_cast<std::int64_t>(std::ceil(copy.bytes.value()));
+  std::span<std::byte> from = buffer_of(task, Effect::Kind::free, copy.from, copy.bytes);
+  std::span<std::byte> to = buffer_of(task, Effect::Kind::allocate, copy.to, copy.bytes);
+  if (from.empty()) from = own.bytes(bytes);
+  if (to.empty()) to = own.bytes(bytes);
+  return [from, to, bytes](std::int64_t k, std::int64_t n) {
+    const Slice part = slice(bytes, k, n, 4096);
+    std::memcpy(to.data() + part.first, from.data() + part.first,
+                static_cast<std::size_t>(part.size()));
+  };
+}
+
+// Only what the task has for sure and for itself: effects that hang on a choice may belong to
+// another.
+std::span<std::byte> RigWorker::buffer_of(TaskId task, Effect::Kind kind, Place place,
+                                          Bytes bytes) const {
+  for (const Effect& e : plan_.effects(task)) {
+    if (e.kind != kind || !e.when.is_always()) continue;
+    const Buffer& buffer = plan_.buffers[e.target];
+    if (plan_.pools[index(buffer.pool)].place != place) continue;
+    if (static_cast<double>(buffer.bytes) < bytes.value()) continue;
+    return memories_.bytes_of(static_cast<BufferId>(e.target));
+  }
+  return {};
+}
+
+}  // namespace tidegate

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "calib/rig/host_buffer.hpp"
+#include "calib/rig/io_queue.hpp"
+#include "sim/plan/plan.hpp"
+#include "validate/engine/files.hpp"
+#include "validate/engine/memory.hpp"
+#include "validate/engine/pacer.hpp"
+#include "validate/engine/rig.hpp"
+#include "validate/engine/worker.hpp"
+
+/// Works on a rig: bytes that move, files, kernels; at full speed or paced.
+namespace tidegate {
+
+class RigWorker : public Worker {
+ public:
+  /// Plan and rig must outlive the worker. Throws as run_on does.
+  RigWorker(const Plan& plan, const Rig& rig);
+  ~RigWorker() override;
+
+  void sit_down(Seat seat) override;
+  void allocate(BufferId buffer, TaskId task) override { memories_.allocate(buffer, task); }
+  void free(BufferId buffer) override { memories_.free(buffer); }
+  Clock::time_point run(TaskId task, Seat seat, Clock::time_point start) override;
+  void stop() override { is_stopped_ = true; }
+
+ private:
+  /// What a thread has for itself.
+  struct Kit {
+    rig::HostBuffer memory;
+    std::unique_ptr<rig::IoQueue> queue;
+    std::uint64_t number = 0, written = 0;  ///< of the thread; file works so far
+  };
+  /// Does part k of n of a work.
+  using Part = std::function<void(std::int64_t k, std::int64_t n)>;
+
+  const Plan& plan_;
+  const Rig& rig_;
+  Memories memories_;
+  Files files_;
+  std::optional<Pacer> pacer_;
+  std::vector<Kit> kits_;  // by seat
+  std::atomic<bool> is_stopped_ = false;
+
+  rig::IoOptions queue_options(LaneId lane) const;
+  Clock::time_point run_paced(TaskId task, const Part& part, Clock::time_point start);
+  void sleep_until(Clock::time_point when) const;
+  Part part_of(TaskId task, Kit& kit, Clock::time_point start);
+  Part computing(const Compute& compute, Kit& kit) const;
+  Part copying(TaskId task, const Copy& copy, Kit& kit) const;
+  Part reading(TaskId task, const FileIo& io, Kit& kit);
+  Part writing(TaskId task, const FileIo& io, Kit& kit);
+  void transfer(TaskId task, const FileIo& io, Kit& kit, std::int64_t offset,
+                std::span<std::byte> bytes) const;
+  void check(TaskId task, const Extent& extent, std::size_t first_page,
+             std::span<const std::byte> bytes) const;
+  std::span<std::byte> buffer_of(TaskId task, Effect::Kind kind, Place place, Bytes bytes) const;
+};
+
+/// Asks the system to wake this thread when its time has come: without lumping timers together, and
+/// before usual threads, where the user may ask for that. Threads of a paced rig mostly sleep.
+void wake_in_time();
+
+}  // namespace tidegate

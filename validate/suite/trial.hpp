@@ -1,0 +1,42 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/demand.hpp"
+#include "sim/plan/plan.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "sim/timeline/timeline.hpp"
+#include "validate/compare/comparison.hpp"
+#include "validate/engine/rig.hpp"
+
+/// A scenario predicted and run for real, side by side.
+namespace tidegate {
+
+struct TrialOptions {
+  Pace pace = Pace::paced;
+  /// Folders of the storage paths in the profile's order; one serves them all.
+  std::vector<std::string> storage;
+  double scale = 1;  ///< of all sizes (validate/engine/scale.hpp)
+  double gate = 0.08;
+  /// Runs at most, until the lateness of the host (Comparison::floor) is below `calm`; the run with
+  /// the least lateness is taken, whatever its error.
+  int tries = 1;
+  double calm = 0.02;
+};
+
+struct Trial {
+  Plan plan;  ///< scaled
+  std::vector<Demand> demands;
+  std::vector<Resource> resources;
+  Timeline predicted;
+  Execution measured;
+  Comparison comparison;
+  int tries = 1;
+};
+
+/// Throws InputError for what cannot be run: several nodes, ranks that stand for others, a paced
+/// drive with a cache, a plan that does not fit, storage without a folder; and as run_on does.
+Trial run_trial(Scenario& scenario, const TrialOptions& options);
+
+}  // namespace tidegate
