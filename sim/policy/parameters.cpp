@@ -24,9 +24,9 @@ Bytes all_shards(const Step& step, std::uint16_t rank) {
   return Bytes(static_cast<double>(step.shard_of_all(rank)) * element_bytes(step));
 }
 
-// Elements of a rank's shards that the passes of an iteration fetch: all in forward; in backward, or
-// the recomputation before it, all but what forward left gathered, no more than max_reuse_distance
-// and a sub-module.
+// Elements of a rank's shards that the passes of an iteration fetch: all in forward; in backward,
+// or the recomputation before it, all but what forward left gathered, no more than
+// max_reuse_distance and a sub-module.
 double least_fetched(const Step& step) {
   const ZeroOptions& zero = step.setting().zero;
   double fetched = 0, largest = 0;
@@ -41,9 +41,9 @@ double least_fetched(const Step& step) {
     fetched += elements;
     largest = std::max(largest, elements);
   }
-  const double left = static_cast<double>(zero.max_reuse_distance) /
-                          static_cast<double>(step.world()) +
-                      2 * largest;
+  const double left =
+      static_cast<double>(zero.max_reuse_distance) / static_cast<double>(step.world()) +
+      2 * largest;
   const double back = std::max(0.0, fetched - left);
   return static_cast<double>(step.setting().accumulation) * (fetched + back);
 }
