@@ -14,6 +14,7 @@
 
 #include "cli/common.hpp"
 #include "cli/plot.hpp"
+#include "cli/tune.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
 #include "sim/graph/inspect.hpp"
@@ -248,6 +249,7 @@ int run(int argc, char** argv) {
       "  tidegate simulate scenarios/mlp_offload_70b.yaml --set policy.optimizer.cache=false "
       "--json\n"
       "  tidegate inspect scenarios/configs/llama-2-7b.json\n"
+      "  tidegate tune mlp_offload_70b --limit changes=2\n"
       "  tidegate plot rok llama31_8b_h200 -o rok.svg\n"
       "  tidegate validate published\n"
       "Help of a command: tidegate simulate --help\n"
@@ -259,10 +261,12 @@ int run(int argc, char** argv) {
   PublishedFlags published_flags;
   FieldFlags field_flags;
   PlotFlags plot_flags;
+  TuneFlags tune_flags;
   add_simulate(app, simulate_flags, code);
   add_inspect(app, inspect_flags, code);
   add_policies(app, code);
   add_plot(app, plot_flags);
+  add_tune(app, tune_flags, code);
   add_validate(app, published_flags, field_flags, code);
   try {
     app.parse(argc, argv);
