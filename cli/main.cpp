@@ -15,6 +15,7 @@
 #include "cli/calib.hpp"
 #include "cli/common.hpp"
 #include "cli/plot.hpp"
+#include "cli/tune.hpp"
 #include "cli/validate_run.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
@@ -283,6 +284,7 @@ int run(int argc, char** argv) {
       "  tidegate simulate scenarios/mlp_offload_70b.yaml --set policy.optimizer.cache=false "
       "--json\n"
       "  tidegate inspect scenarios/configs/llama-2-7b.json\n"
+      "  tidegate tune mlp_offload_70b --limit changes=2\n"
       "  tidegate plot rok llama31_8b_h200 -o rok.svg\n"
       "  tidegate validate published\n"
       "Help of a command: tidegate simulate --help\n"
@@ -296,11 +298,13 @@ int run(int argc, char** argv) {
   PlotFlags plot_flags;
   CalibFlags calib_flags;
   calib_flags.command = command_line(argc, argv);
+  TuneFlags tune_flags;
   add_simulate(app, simulate_flags, code);
   add_inspect(app, inspect_flags, code);
   add_policies(app, code);
   add_plot(app, plot_flags);
   add_calib(app, calib_flags, code);
+  add_tune(app, tune_flags, code);
   add_validate(app, published_flags, field_flags, code);
   try {
     app.parse(argc, argv);

@@ -26,6 +26,26 @@ class Walker {
   }
 
   Plan run(std::int32_t iterations) {
+    prepare();
+    for (std::int32_t i = 0; i < iterations; ++i) iteration(i);
+    return step_.close(iterations);
+  }
+
+  Outline outline() {
+    prepare();
+    std::vector<LeastWork> least(step_.ranks());
+    for (std::uint16_t r = 0; r < step_.ranks() && stages() == 1; ++r) {
+      policy_.parameters->add_least(step_, r, least[r]);
+      policy_.optimizer->add_least(step_, r, least[r]);
+    }
+    return {step_.close(1), std::move(least)};
+  }
+
+ private:
+  const ZeroOptions& zero() const { return step_.setting().zero; }
+  std::uint16_t stages() const { return step_.layout().stages(); }
+
+  void prepare() {
     for (std::uint16_t r = 0; r < step_.ranks(); ++r) reserve(r);
     reserve_base();
     add_loading(step_);
@@ -33,13 +53,7 @@ class Walker {
     policy_.optimizer->prepare(step_);
     policy_.activations->prepare(step_);
     step_.open();
-    for (std::int32_t i = 0; i < iterations; ++i) iteration(i);
-    return step_.close(iterations);
   }
-
- private:
-  const ZeroOptions& zero() const { return step_.setting().zero; }
-  std::uint16_t stages() const { return step_.layout().stages(); }
 
   void reserve(std::uint16_t r) {
     std::int64_t total = 0, persistent = 0;
@@ -182,6 +196,10 @@ class Walker {
 Plan build_plan(const Setting& setting, Policy& policy, std::int32_t iterations) {
   ensure(iterations > 0, "a plan has one iteration at least");
   return Walker(setting, policy).run(iterations);
+}
+
+Outline outline(const Setting& setting, Policy& policy) {
+  return Walker(setting, policy).outline();
 }
 
 }  // namespace tidegate

@@ -16,4 +16,7 @@ namespace tidegate {
 /// How ZeRO 3 gathers ahead is said in gatherer.hpp.
 Plan build_plan(const Setting& setting, Policy& policy, std::int32_t iterations);
 
+/// What build_plan's result holds and does at least, at a fraction of its cost.
+Outline outline(const Setting& setting, Policy& policy);
+
 }  // namespace tidegate

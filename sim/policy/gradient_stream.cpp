@@ -45,6 +45,21 @@ void send_to_host(Step& step, std::uint16_t rank, const Bucket& bucket, double e
   if (step.setting().zero.stage == 3 && bucket.is_boundary) r.thread.set(last);
 }
 
+void add_least_gradients(const Step& step, std::uint16_t rank, double elements, GradientsEnd end,
+                         LeastWork& least) {
+  const auto micro_steps = static_cast<double>(step.setting().accumulation);
+  const std::int64_t stage = step.setting().zero.stage;
+  const double reductions = stage >= 2 ? micro_steps : 1;
+  const double halves = stage == 3 ? reductions : reductions - 1;
+  const double last = end == GradientsEnd::on_host ? 4 : 0;
+  const auto copy = [&](Place from, Place to, double bytes) {
+    if (bytes > 0) least.passes.emplace_back(Copy{from, to, Bytes(bytes)});
+  };
+  const Place gpu = step.gpu_place(rank), host = step.host_place(rank);
+  copy(gpu, host, (2 * halves + last) * elements);
+  copy(host, gpu, 2 * halves * elements);
+}
+
 Bytes pinned_gradients(const Step& step, std::uint16_t rank) {
   Bytes all;
   for (const Layer& layer : step.graph_of(rank).layers) {

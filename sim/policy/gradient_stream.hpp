@@ -20,6 +20,12 @@ TaskId round_trip(Step& step, std::uint16_t rank, const Bucket& bucket, double e
 void send_to_host(Step& step, std::uint16_t rank, const Bucket& bucket, double elements,
                   TaskId reduced);
 
+/// Copies of the above that no iteration spares, of `elements` of a rank's gradients, all of which
+/// end with backward: the 16-bit way down and back, and the fp32 way down where that is the end.
+enum class GradientsEnd { in_16_bits, on_host };
+void add_least_gradients(const Step& step, std::uint16_t rank, double elements, GradientsEnd end,
+                         LeastWork& least);
+
 /// Pinned host bytes of the 16-bit slices of all tensors of the rank, one allocation each.
 Bytes pinned_gradients(const Step& step, std::uint16_t rank);
 

@@ -31,6 +31,10 @@ class Keep final : public ActivationPolicy {
     }
   }
 
+  // By operator, gradients take the place of what is kept, so less may be there at a time.
+  Bytes least_kept(const LayerGraph& graph) const override {
+    return by_operator_ ? Bytes(0) : graph.saved();
+  }
   std::string describe() const override { return "activations kept on the GPU"; }
 
  private:

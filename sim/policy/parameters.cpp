@@ -24,6 +24,30 @@ Bytes all_shards(const Step& step, std::uint16_t rank) {
   return Bytes(static_cast<double>(step.shard_of_all(rank)) * element_bytes(step));
 }
 
+// Elements of a rank's shards that the passes of an iteration fetch: all in forward; in backward,
+// or the recomputation before it, all but what forward left gathered, no more than
+// max_reuse_distance and a sub-module.
+double least_fetched(const Step& step) {
+  const ZeroOptions& zero = step.setting().zero;
+  double fetched = 0, largest = 0;
+  for (const Layer& layer : step.graph().layers) {
+    double elements = 0;
+    for (const Operator& op : layer.operators) {
+      for (const Parameter& p : op.parameters) {
+        if (p.elements >= zero.persistence_threshold)
+          elements += static_cast<double>(step.shard(p.elements));
+      }
+    }
+    fetched += elements;
+    largest = std::max(largest, elements);
+  }
+  const double left =
+      static_cast<double>(zero.max_reuse_distance) / static_cast<double>(step.world()) +
+      2 * largest;
+  const double back = std::max(0.0, fetched - left);
+  return static_cast<double>(step.setting().accumulation) * (fetched + back);
+}
+
 class Resident final : public ParameterPolicy {
  public:
   void prepare(Step& step) override {
@@ -58,6 +82,10 @@ class OnHost final : public ParameterPolicy {
   TaskId store(Step& step, std::uint16_t rank, std::int64_t, std::int32_t item,
                std::span<const TaskId> after) const override {
     return step.add("parameters updated", step.rank(rank).main, rank, item, Delay{}, after);
+  }
+  void add_least(const Step& step, std::uint16_t rank, LeastWork& least) const override {
+    const Bytes bytes(least_fetched(step) * element_bytes(step));
+    least.passes.emplace_back(Copy{step.host_place(rank), step.gpu_place(rank), bytes});
   }
   std::string describe() const override { return "parameters in host memory"; }
 };
@@ -103,6 +131,12 @@ class OnNvme final : public ParameterPolicy {
     return step.add(
         "write parameters", writers_[rank], rank, item,
         FileIo{Direction::write, step.path_of(rank, path_), step.host_place(rank), bytes}, after);
+  }
+  void add_least(const Step& step, std::uint16_t rank, LeastWork& least) const override {
+    const Bytes bytes(least_fetched(step) * element_bytes(step));
+    const std::uint16_t path = step.path_of(rank, path_);
+    least.passes.emplace_back(FileIo{Direction::read, path, step.host_place(rank), bytes});
+    least.passes.emplace_back(Copy{step.host_place(rank), step.gpu_place(rank), bytes});
   }
   std::string describe() const override { return "parameters on NVMe"; }
 

@@ -10,6 +10,7 @@
 #include "models/machine.hpp"
 #include "sim/graph/layer_graph.hpp"
 #include "sim/plan/plan.hpp"
+#include "sim/policy/least.hpp"
 #include "sim/policy/schedule.hpp"
 #include "sim/policy/step.hpp"
 #include "sim/timeline/timeline.hpp"
@@ -48,6 +49,8 @@ class ActivationPolicy {
   virtual bool knows_pipelines() const { return true; }
   /// Iterations of a run whose last two are steady.
   virtual std::int32_t least_iterations() const { return 1; }
+  /// Bytes of one micro-batch that are on a GPU at the same time when forward has ended, at least.
+  virtual Bytes least_kept(const LayerGraph&) const { return Bytes(0); }
   /// "full recomputation"
   virtual std::string describe() const = 0;
 };
@@ -64,6 +67,8 @@ class ParameterPolicy {
   /// the task after which they are where fetch finds them.
   virtual TaskId store(Step& step, std::uint16_t rank, std::int64_t elements, std::int32_t item,
                        std::span<const TaskId> after) const = 0;
+  /// Adds what an iteration of `rank` cannot do without. Called after prepare, of one stage.
+  virtual void add_least(const Step&, std::uint16_t /*rank*/, LeastWork&) const {}
   virtual bool stays_on_gpu() const { return false; }
   virtual std::string describe() const = 0;
 };
@@ -78,6 +83,8 @@ class OptimizerPolicy {
   virtual void gradients(Step& step, std::uint16_t rank, const Bucket& bucket, TaskId reduced) = 0;
   /// The update phase of `rank`, from its main thread's present moment.
   virtual void update(Step& step, std::uint16_t rank, const ParameterPolicy& parameters) = 0;
+  /// Adds what an iteration of `rank` cannot do without. Called after prepare, of one stage.
+  virtual void add_least(const Step&, std::uint16_t /*rank*/, LeastWork&) const {}
   virtual bool stays_on_gpu() const { return false; }
   virtual std::string describe() const = 0;
 };

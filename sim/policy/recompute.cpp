@@ -56,6 +56,18 @@ class FullRecompute final : public ActivationPolicy {
     }
   }
 
+  Bytes least_kept(const LayerGraph& graph) const override {
+    Bytes kept;
+    for (std::size_t l = 0; l < graph.layers.size() && !by_operator_; ++l) {
+      if (!is_recomputed(graph, l)) {
+        kept += graph.layers[l].saved();
+      } else if (segment_start(graph, l) == l) {
+        kept += graph.layers[l].input;
+      }
+    }
+    return kept;
+  }
+
   std::string describe() const override {
     return every_ == 1 ? "full recomputation"
                        : fmt::format("full recomputation of every {} layers", every_);
@@ -120,6 +132,12 @@ class SelectiveRecompute final : public ActivationPolicy {
       free_kept(step, visit, effects);
       step.on_layer("backward", visit, std::move(effects));
     }
+  }
+
+  Bytes least_kept(const LayerGraph& graph) const override {
+    Bytes kept;
+    for (const Layer& layer : graph.layers) kept += layer.saved() - layer.core_saved();
+    return kept;
   }
 
   std::string describe() const override { return "selective recomputation of the attention core"; }

@@ -57,17 +57,23 @@ class ResidentOptimizer final : public OptimizerPolicy {
     Rank& r = step.rank(rank);
     if (r.gradient) r.compute.also(*r.gradient);
     const std::int64_t n = owned(step, rank);
-    const double traffic = algorithm_.traffic(has_master_, element_);
-    const auto launches = static_cast<std::int32_t>(n / elements_per_launch + 1);
-    step.on_gpu(algorithm_.task, rank, -1,
-                {Elementwise{Bytes(traffic * static_cast<double>(n)), launches}}, {},
-                fp32_gradients(step, rank, n));
+    step.on_gpu(algorithm_.task, rank, -1, {kernels(n)}, {}, fp32_gradients(step, rank, n));
+  }
+
+  void add_least(const Step& step, std::uint16_t rank, LeastWork& least) const override {
+    least.update.emplace_back(Compute{rank, {kernels(owned(step, rank))}});
   }
 
   bool stays_on_gpu() const override { return true; }
   std::string describe() const override { return "optimizer on the GPU"; }
 
  private:
+  Elementwise kernels(std::int64_t n) const {
+    const double traffic = algorithm_.traffic(has_master_, element_);
+    return {Bytes(traffic * static_cast<double>(n)),
+            static_cast<std::int32_t>(n / elements_per_launch + 1)};
+  }
+
   // ZeRO gives Adam an fp32 copy of its 16-bit gradients: of the whole partition (DeepSpeed
   // stage_1_and_2.py), or of one sub-group after the other (stage3.py).
   std::vector<Effect> fp32_gradients(Step& step, std::uint16_t rank, std::int64_t n) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "models/base/error.hpp"
 #include "sim/policy/gradient_stream.hpp"
@@ -79,9 +80,48 @@ class SwappedOptimizer final : public OptimizerPolicy {
     ranks_[rank].uploads.clear();
   }
 
+  // Odd and even iterations may find other sub-groups in memory: half of both.
+  void add_least(const Step& step, std::uint16_t rank, LeastWork& least) const override {
+    double elements = 0, in_files = 0;
+    for (const SubGroup& g : groups_) elements += static_cast<double>(g.elements);
+    for (const double bytes : gradient_files_) in_files += bytes;
+    const auto end =
+        options_.has_delayed_gradients ? GradientsEnd::in_16_bits : GradientsEnd::on_host;
+    add_least_gradients(step, rank, elements, end, least);
+    const auto n = static_cast<std::int64_t>(elements);
+    if (options_.has_delayed_gradients)
+      least.in_turn.emplace_back(Cast{rank, n, DType::bf16, DType::fp32});
+    least.in_turn.emplace_back(AdamStep{rank, n, DType::fp32});
+    auto& casts = options_.is_upload_async ? least.update : least.in_turn;
+    casts.emplace_back(Cast{rank, n, DType::fp32, DType::bf16});
+    for (std::size_t p = 0; p < options_.paths.size(); ++p) {
+      const auto [read, written] = least_traffic(p);
+      least.update.emplace_back(file_io(step, rank, p, Direction::read, read));
+      least.update.emplace_back(file_io(step, rank, p, Direction::write, written));
+      if (options_.has_delayed_gradients) continue;
+      const Bytes gradients(gradient_files_[p]);
+      least.anytime.emplace_back(file_io(step, rank, p, Direction::write, gradients));
+    }
+  }
+
   std::string describe() const override { return options_.title; }
 
  private:
+  // Bytes read and written of a path's sub-groups in a steady update.
+  std::pair<Bytes, Bytes> least_traffic(std::size_t p) const {
+    double read = 0, written = 0;
+    for (const std::int64_t iteration : {1, 2}) {
+      const std::vector<Visit> visit = visits(order(iteration), iteration);
+      for (std::size_t g = 0; g < groups_.size(); ++g) {
+        if (path_of_[g] != p) continue;
+        const auto elements = static_cast<double>(groups_[g].elements);
+        if (visit[g].is_read) read += read_bytes(iteration) * elements / 2;
+        if (visit[g].is_written) written += 3 * word * elements / 2;
+      }
+    }
+    return {Bytes(read), Bytes(written)};
+  }
+
   // What happens to a sub-group in one pass.
   struct Visit {
     bool is_read = true;     // not in host memory already
@@ -131,8 +171,11 @@ class SwappedOptimizer final : public OptimizerPolicy {
     std::size_t group = 0;
     std::int64_t filled = 0;
     tensor_path_.clear();
+    gradient_files_.assign(options_.paths.size(), 0);
     for (const Parameter& t : tensors) {
       tensor_path_.push_back(path_of_[group]);
+      const double bytes = word * static_cast<double>(step.shard(t.elements));
+      if (bytes >= least_swapped) gradient_files_[path_of_[group]] += bytes;
       filled += step.shard(t.elements);
       if (filled >= groups_[group].elements) ++group, filled = 0;
     }
@@ -309,6 +352,7 @@ class SwappedOptimizer final : public OptimizerPolicy {
   std::vector<SubGroup> groups_;
   std::vector<std::uint16_t> path_of_;      // by sub-group: index into options_.paths
   std::vector<std::uint16_t> tensor_path_;  // by tensor, in the order of registration
+  std::vector<double> gradient_files_;      // by path: bytes of fp32 gradients that are swapped
   Bytes buffer_;                            // one pinned buffer before rounding
   std::vector<std::optional<LockId>> locks_;
   std::vector<RankState> ranks_;

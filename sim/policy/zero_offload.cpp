@@ -55,6 +55,17 @@ class ZeroOffload final : public OptimizerPolicy {
     last_update_[rank].clear();
   }
 
+  void add_least(const Step& step, std::uint16_t rank, LeastWork& least) const override {
+    std::int64_t n = 0;
+    for (const std::int64_t elements : on_host_[rank]) n += elements;
+    add_least_gradients(step, rank, static_cast<double>(n), GradientsEnd::on_host, least);
+    least.follows_backward = !options_.is_delayed;
+    least.in_turn.emplace_back(AdamStep{rank, n, DType::fp32});
+    least.in_turn.emplace_back(Cast{rank, n, DType::fp32, DType::bf16});
+    const double on_gpu = (1 - host_share_[rank]) * static_cast<double>(step.shard_of_all(rank));
+    if (on_gpu >= 1) least.update.emplace_back(Compute{rank, {adam_on_gpu(rank, on_gpu)}});
+  }
+
   std::string describe() const override {
     std::string text = options_.host_share < 1
                            ? fmt::format("Twin-Flow: {:.0f} % of the optimizer on the host",
@@ -160,10 +171,11 @@ class ZeroOffload final : public OptimizerPolicy {
     if (n < 1) return;
     Rank& r = step.rank(rank);
     if (r.gradient) r.compute.also(*r.gradient);
-    step.on_gpu(
-        "adam on gpu", rank, -1,
-        {Elementwise{Bytes(adam_traffic * n), static_cast<std::int32_t>(groups_[rank].size())}},
-        {});
+    step.on_gpu("adam on gpu", rank, -1, {adam_on_gpu(rank, n)}, {});
+  }
+
+  Elementwise adam_on_gpu(std::uint16_t rank, double elements) const {
+    return {Bytes(adam_traffic * elements), static_cast<std::int32_t>(groups_[rank].size())};
   }
 
   ZeroOffloadOptions options_;

@@ -11,7 +11,6 @@
 #include "models/profile.hpp"
 #include "models/uncertainty.hpp"
 #include "sim/engine/simulate.hpp"
-#include "sim/run/machine_here.hpp"
 #include "sim/run/steady_time.hpp"
 
 namespace tidegate {

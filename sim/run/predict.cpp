@@ -5,7 +5,6 @@
 #include "sim/engine/simulate.hpp"
 #include "sim/policy/build_plan.hpp"
 #include "sim/policy/layout.hpp"
-#include "sim/run/machine_here.hpp"
 
 namespace tidegate {
 namespace {
@@ -69,13 +68,9 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layou
   return facts;
 }
 
-Layout layout_of(const Scenario& scenario) {
-  const Workload& w = scenario.workload;
-  return Layout({w.tensor_parallel, w.pipeline_parallel, w.interleave}, scenario.machine.nodes(),
-                scenario.ranks, scenario.policy.stays_on_gpu());
-}
-
 }  // namespace
+
+const char* revision() { return TIDEGATE_REVISION; }
 
 Machine machine_here(const Scenario& scenario, const Machine& machine) {
   const Layout layout = layout_of(scenario);
@@ -87,33 +82,51 @@ Machine machine_here(const Scenario& scenario, const Machine& machine) {
   return machine.part(layout.nodes_here(), layout.gpus_per_node_here(), fold);
 }
 
-const char* revision() { return TIDEGATE_REVISION; }
+Layout layout_of(const Scenario& scenario) {
+  const Workload& w = scenario.workload;
+  return Layout({w.tensor_parallel, w.pipeline_parallel, w.interleave}, scenario.machine.nodes(),
+                scenario.ranks, scenario.policy.stays_on_gpu());
+}
 
-Prediction predict(Scenario& scenario) {
-  Prediction p;
-  p.graph = build_graph(scenario.workload);
-  const Layout layout = layout_of(scenario);
-  const Machine machine = machine_here(scenario, scenario.machine);
-  const auto resources = machine.resources();
-  p.resources.assign(resources.begin(), resources.end());
-  const Setting setting{.graph = p.graph,
-                        .machine = machine,
-                        .zero = scenario.policy.zero,
-                        .accumulation = scenario.workload.accumulation,
-                        .layout = layout,
-                        .loading = scenario.loading,
-                        .pins_powers_of_two = scenario.policy.pins_powers_of_two};
+Setting setting_of(const Scenario& scenario, const LayerGraph& graph, const Machine& machine,
+                   const Layout& layout) {
+  return {.graph = graph,
+          .machine = machine,
+          .zero = scenario.policy.zero,
+          .accumulation = scenario.workload.accumulation,
+          .layout = layout,
+          .loading = scenario.loading,
+          .pins_powers_of_two = scenario.policy.pins_powers_of_two};
+}
+
+SimulatedPlan simulate_scenario(const Setting& setting, Scenario& scenario) {
+  SimulatedPlan run;
+  const auto resources = setting.machine.resources();
+  run.resources.assign(resources.begin(), resources.end());
   ActivationPolicy& activations = *scenario.policy.activations;
   if (const std::int32_t profiling = activations.profiling_iterations(); profiling > 0) {
     const Plan profile = build_plan(setting, scenario.policy, profiling);
-    activations.learn(simulate(profile, price(profile, machine), p.resources));
+    activations.learn(simulate(profile, price(profile, setting.machine), run.resources));
   }
-  p.plan = build_plan(setting, scenario.policy, scenario.iterations);
-  p.demands = price(p.plan, machine);
-  p.timeline = simulate(p.plan, p.demands, p.resources);
-  p.report = summarize(p.plan, p.timeline, p.demands, p.resources,
-                       facts_of(scenario, p.graph, layout, p.plan, p.timeline));
-  return p;
+  run.plan = build_plan(setting, scenario.policy, scenario.iterations);
+  run.demands = price(run.plan, setting.machine);
+  run.timeline = simulate(run.plan, run.demands, run.resources);
+  return run;
+}
+
+Prediction predict(Scenario& scenario) {
+  LayerGraph graph = build_graph(scenario.workload);
+  const Layout layout = layout_of(scenario);
+  const Machine machine = machine_here(scenario, scenario.machine);
+  SimulatedPlan r = simulate_scenario(setting_of(scenario, graph, machine, layout), scenario);
+  Report report = summarize(r.plan, r.timeline, r.demands, r.resources,
+                            facts_of(scenario, graph, layout, r.plan, r.timeline));
+  return {.graph = std::move(graph),
+          .plan = std::move(r.plan),
+          .demands = std::move(r.demands),
+          .resources = std::move(r.resources),
+          .timeline = std::move(r.timeline),
+          .report = std::move(report)};
 }
 
 }  // namespace tidegate

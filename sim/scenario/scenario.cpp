@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "models/base/error.hpp"
 #include "models/base/yaml.hpp"
 #include "models/profile.hpp"
 
@@ -119,44 +120,24 @@ void check_layout(yaml::Map& map, const Workload& w, std::int64_t ranks, std::in
   }
 }
 
-}  // namespace
-
-Override read_override(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  if (equals == std::string::npos || equals == 0) {
-    throw InputError(fmt::format(
-        "--set {}: write key=value, for example policy.optimizer.buffer_count=32", text));
-  }
-  return {text.substr(0, equals), text.substr(equals + 1)};
-}
-
-yaml::Value scenario_values(const std::string& path, const std::vector<Override>& overrides) {
-  yaml::Value root = yaml::load_file(path);
-  for (const auto& [key, text] : overrides) {
-    if (!key.starts_with(machine_prefix)) yaml::set(root, key, text, {"--set " + key, 0, 0});
-  }
-  return root;
-}
-
-Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides) {
-  return read_scenario(yaml::load_file(path), std::filesystem::path(path).stem().string(), path,
-                       overrides);
-}
-
-Scenario read_scenario(yaml::Value root, const std::string& name, const std::string& path,
-                       const std::vector<Override>& overrides) {
+// The machine comes first, from its own file: the policy is read against it.
+Draft draft(yaml::Value root, const std::string& name, const std::string& path,
+            const std::vector<Override>& overrides) {
   override_keys(root, overrides);
-  yaml::Document document(root);
-  // The machine comes first, from its own file: the policy is read against it.
-  const std::string base = directory_of(path);
-  const auto [profile, profile_file] = find_hardware(std::move(root), base);
-  yaml::Value hardware = profile_values(profile_file, machine_overrides(overrides));
+  auto [profile, file] = find_hardware(root, directory_of(path));
+  yaml::Value hardware = profile_values(file, machine_overrides(overrides));
   Machine machine = read_machine(hardware);
-  Scenario scenario{.name = name,
+  return {std::move(root), name, path, std::move(profile), std::move(hardware), std::move(machine)};
+}
+
+Scenario scenario_of(Draft draft) {
+  yaml::Document document(std::move(draft.root));
+  const std::string base = directory_of(draft.path);
+  Scenario scenario{.name = draft.name,
                     .workload = {},
-                    .profile = profile,
-                    .hardware = std::move(hardware),
-                    .machine = std::move(machine),
+                    .profile = draft.profile,
+                    .hardware = std::move(draft.hardware),
+                    .machine = std::move(draft.machine),
                     .policy = {},
                     .loading = {},
                     .ranks = 1,
@@ -201,6 +182,47 @@ Scenario read_scenario(yaml::Value root, const std::string& name, const std::str
   }
   document.finish();
   return scenario;
+}
+
+}  // namespace
+
+Override read_override(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw InputError(fmt::format(
+        "--set {}: write key=value, for example policy.optimizer.buffer_count=32", text));
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+yaml::Value scenario_values(const std::string& path, const std::vector<Override>& overrides) {
+  yaml::Value root = yaml::load_file(path);
+  override_keys(root, overrides);
+  return root;
+}
+
+Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides) {
+  return read_scenario(yaml::load_file(path), std::filesystem::path(path).stem().string(), path,
+                       overrides);
+}
+
+Draft draft_scenario(const std::string& path, const std::vector<Override>& overrides) {
+  return draft(yaml::load_file(path), std::filesystem::path(path).stem().string(), path, overrides);
+}
+
+Scenario read_scenario(yaml::Value root, const std::string& name, const std::string& path,
+                       const std::vector<Override>& overrides) {
+  return scenario_of(draft(std::move(root), name, path, overrides));
+}
+
+Scenario read_scenario(const Draft& draft, const std::vector<Override>& overrides) {
+  const bool is_other_machine = std::ranges::any_of(overrides, [](const Override& o) {
+    return o.first == "hardware" || o.first.starts_with(machine_prefix);
+  });
+  ensure(!is_other_machine, "a variation of a draft keeps its machine");
+  Draft varied(draft);
+  override_keys(varied.root, overrides);
+  return scenario_of(std::move(varied));
 }
 
 }  // namespace tidegate

@@ -48,6 +48,20 @@ Scenario read_scenario(yaml::Value root, const std::string& name, const std::str
 /// The file's values with the overrides in place, those of the profile left out.
 yaml::Value scenario_values(const std::string& path, const std::vector<Override>& overrides);
 
+/// A scenario file and its machine, read once for many variations.
+struct Draft {
+  yaml::Value root;
+  std::string name, path;
+  std::string profile;
+  yaml::Value hardware;
+  Machine machine;
+};
+/// Throws InputError when the file or its profile cannot be read; the scenario is not looked at.
+Draft draft_scenario(const std::string& path, const std::vector<Override>& overrides = {});
+/// The draft with these values replaced: what load_scenario gives for the draft's overrides and
+/// these. The profile is read again only when they change it. Throws InputError.
+Scenario read_scenario(const Draft& draft, const std::vector<Override>& overrides);
+
 /// Reads a scenario file. Throws InputError with all problems of the file, or of its profile.
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides = {});
 

@@ -1,0 +1,165 @@
+#include "cli/tune.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <ostream>
+#include <thread>
+
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+
+#include "models/base/error.hpp"
+#include "models/base/files.hpp"
+#include "sim/report/words.hpp"
+#include "sim/search/explain.hpp"
+#include "sim/search/limits.hpp"
+#include "sim/search/tune.hpp"
+
+namespace tidegate {
+namespace {
+
+constexpr int interrupted_code = 130;
+constexpr std::size_t default_simulations = 500;
+
+// The one thing that a signal handler may write.
+std::atomic<bool> was_interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// Ctrl-C ends the search in good order; a second one ends the program at once.
+void on_interrupt(int) {
+  was_interrupted = true;
+  std::signal(SIGINT, SIG_DFL);
+}
+
+std::string time_text(double seconds) {
+  const auto whole = static_cast<long>(seconds + 0.5);
+  if (whole < 60) return fmt::format("{} s", whole);
+  return fmt::format("{} min {} s", whole / 60, whole % 60);
+}
+
+// A line on a terminal that is written over, with the time left at the present pace.
+class ProgressLine {
+ public:
+  void show(const TuneOptions::Progress& p) {
+    if (isatty(STDERR_FILENO) == 0) return;
+    if (p.doing != doing_) doing_ = p.doing, began_ = Clock::now(), first_ = p.done;
+    const double took = std::chrono::duration<double>(Clock::now() - began_).count();
+    std::string text = fmt::format("{}: {} of at most {}", p.doing, p.done, p.most);
+    if (p.best > Seconds(0)) text += ", best " + to_text(p.best);
+    if (p.done > first_ && p.most > p.done) {
+      const double left =
+          took * static_cast<double>(p.most - p.done) / static_cast<double>(p.done - first_);
+      text += ", at most " + time_text(left) + " left";
+    }
+    fmt::print(stderr, "\r\033[K{}", text);
+    std::fflush(stderr);
+  }
+  void wipe() const {
+    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string doing_;
+  Clock::time_point began_;
+  std::size_t first_ = 0;
+};
+
+std::string command_of(const TuneFlags& flags) {
+  std::string command = "tidegate simulate " + shell_word(flags.scenario);
+  if (!flags.hardware.empty()) command += " --hardware " + shell_word(flags.hardware);
+  for (const std::string& set : flags.sets) command += " --set " + shell_word(set);
+  return command;
+}
+
+TuneOptions options_of(const TuneFlags& flags, const Evaluator& evaluator, ProgressLine& line) {
+  TuneOptions options;
+  options.limits = read_limits(flags.limits, evaluator.scenario({}).machine);
+  options.threads =
+      flags.threads > 0 ? flags.threads : std::max(1U, std::thread::hardware_concurrency());
+  options.margin = flags.margin / 100;
+  options.simulates_all = !flags.over.empty();
+  if (flags.simulations > 0) {
+    options.most_simulations = flags.simulations;
+  } else {
+    options.most_simulations =
+        options.simulates_all ? static_cast<std::size_t>(-1) : default_simulations;
+  }
+  options.is_stopped = [] { return was_interrupted.load(); };
+  options.progress = [&line](const TuneOptions::Progress& p) { line.show(p); };
+  return options;
+}
+
+int tune_command(const TuneFlags& flags) {
+  if (flags.resumes && flags.results.empty())
+    throw InputError("--resume: continues the file of --results FILE; give one");
+  if (!flags.over.empty() && !flags.only.empty())
+    throw InputError("--only chooses from the usual space, --over gives another; keep one of them");
+  const Evaluator evaluator(find_scenario(flags.scenario), overrides_of(flags));
+  const Space space = flags.over.empty()
+                          ? default_space(evaluator.scenario({}), evaluator.values(), flags.only)
+                          : grid_of(flags.over, evaluator.values());
+  ProgressLine line;
+  const TuneOptions options = options_of(flags, evaluator, line);
+  std::optional<ResultsLog> log;
+  if (!flags.results.empty()) {
+    log.emplace(flags.results, evaluator,
+                flags.resumes ? ResultsLog::Mode::resume : ResultsLog::Mode::fresh);
+  }
+  std::signal(SIGINT, on_interrupt);
+  Tuning tuning = tune(evaluator, space, options, log ? &*log : nullptr);
+  line.wipe();
+  TuneReport report = report_tuning(evaluator, std::move(tuning), command_of(flags));
+  report.is_grid = options.simulates_all;
+  for (const Axis& axis : space.axes) report.axes.push_back(axis.name);
+  if (!flags.csv.empty()) {
+    write_atomically(flags.csv, [&](std::ostream& out) { out << to_csv(report); });
+  }
+  print(flags.json ? to_json(report) : to_text(report));
+  return report.tuning.is_interrupted ? interrupted_code : 0;
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, TuneFlags& flags, int& code) {
+  CLI::App* tune = app.add_subcommand("tune", "search for the fastest configuration that fits");
+  add_scenario_flags(*tune, flags);
+  tune->add_option("--over", flags.over,
+                   "key=v1,v2,...: simulate every combination of these values")
+      ->allow_extra_args(false);
+  tune->add_option("--only", flags.only,
+                   "search these choices only: names or parts of them; may be repeated")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  tune->add_option("--limit", flags.limits,
+                   "gpu=SIZE, host=SIZE, PATH=SIZE, life=YEARS of drives, or changes=N")
+      ->allow_extra_args(false);
+  tune->add_option("--simulations", flags.simulations,
+                   "simulations at most; 500 without it, and all of --over")
+      ->check(CLI::Range(1, 10'000'000));
+  tune->add_option("--margin", flags.margin, "percent within which times are not told apart")
+      ->check(CLI::Range(0.0, 50.0));
+  tune->add_option("--threads", flags.threads, "threads; all cores without it")
+      ->check(CLI::Range(1, 1024));
+  tune->add_option("--results", flags.results, "append every finished simulation to this file");
+  tune->add_flag("--resume", flags.resumes, "take over what the file of --results holds");
+  tune->add_option("--csv", flags.csv, "write a table of the candidates to this file");
+  tune->add_flag("--json", flags.json, "print JSON (docs/tune.md)");
+  tune->footer(
+      "Examples:\n"
+      "  tidegate tune mlp_offload_70b\n"
+      "  tidegate tune mlp_offload_70b --limit changes=2 --limit 'host=400 GiB'\n"
+      "  tidegate tune llama31_8b_h200 --only activations,batch\n"
+      "  tidegate tune zero_infinity_70b --over policy.optimizer.buffer_count=8,16,32 --over "
+      "policy.optimizer.sub_group_size=5e7,1e8 --csv grid.csv\n"
+      "  tidegate tune mixtral_zero_infinity_a100 --results tune.jsonl --resume\n"
+      "Ctrl-C prints the best so far (exit code 130).");
+  tune->callback([&flags, &code] { code = tune_command(flags); });
+}
+
+}  // namespace tidegate

@@ -1,0 +1,168 @@
+#include "sim/search/evaluate.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/core.h>
+
+#include "models/base/error.hpp"
+#include "sim/report/allocation.hpp"
+#include "sim/report/memory.hpp"
+#include "sim/report/period.hpp"
+#include "sim/report/usage.hpp"
+#include "sim/run/predict.hpp"
+
+namespace tidegate {
+namespace {
+
+constexpr std::int32_t least_iterations = 3;
+constexpr double steady_within = 0.001;
+constexpr double seconds_per_year = 365.25 * 86400;
+constexpr double seconds_per_day = 86400;
+
+bool changes_machine(const Override& set) {
+  return set.first == "hardware" || set.first.starts_with("machine.");
+}
+
+bool changes_graph(const Override& set) {
+  return changes_machine(set) || set.first == "workload" || set.first.starts_with("workload.");
+}
+
+bool may_tire(const Machine& machine) {
+  return std::ranges::any_of(machine.resources(),
+                             [](const Resource& r) { return r.burst > Seconds(0); });
+}
+
+std::vector<Need> needs_of(const SimulatedPlan& run, const std::vector<PoolHistory>& histories,
+                           const std::vector<std::optional<AllocatorHistory>>& allocators) {
+  std::vector<Need> needs;
+  for (std::size_t p = 0; p < histories.size(); ++p) {
+    const Pool& pool = run.plan.pools[p];
+    std::int64_t bytes = histories[p].peak().bytes;
+    if (const auto& allocator = allocators[p]) {
+      bytes = std::max(bytes, allocator->run.reserved);
+      if (const auto& failed = allocator->out_of_memory)
+        bytes = std::max(bytes, failed->reserved + failed->asked);
+    }
+    needs.push_back({.pool = pool.name,
+                     .bytes = Bytes(static_cast<double>(bytes)),
+                     .capacity = pool.capacity,
+                     .is_gpu = pool.place.tier == Tier::gpu,
+                     .is_host = pool.place.tier == Tier::host});
+  }
+  return needs;
+}
+
+Trial::Wear wear_of(const StoragePath& path, Bytes written, Seconds time) {
+  Trial::Wear wear{.path = path.name,
+                   .written_per_day = written * (seconds_per_day / time.value()),
+                   .life_years = std::nullopt};
+  if (path.endurance_bytes <= 0 || written <= Bytes(0)) return wear;
+  const double amplification = path.write_amplification / path.rated_write_amplification;
+  const double per_year = written.value() * amplification * seconds_per_year / time.value();
+  wear.life_years = path.endurance_bytes / per_year;
+  return wear;
+}
+
+Trial trial_of(const SimulatedPlan& run, const std::vector<Iteration>& iterations,
+               const Scenario& scenario, const Machine& machine, double tokens) {
+  const Steady steady = steady_period(iterations);
+  const auto memory = memory_of(run.plan, run.timeline, steady);
+  const auto allocators =
+      allocator_histories(run.plan, run.timeline, iterations, scenario.allocator);
+  const Seconds time = steady.time() / steady.iterations();
+  Trial trial{.iteration_time = time,
+              .tokens_per_second = tokens / time.value(),
+              .fits = true,
+              .needs = needs_of(run, memory, allocators),
+              .wear = {}};
+  for (std::size_t p = 0; p < memory.size(); ++p) {
+    trial.fits &= !memory[p].first_over && !(allocators[p] && allocators[p]->out_of_memory);
+  }
+  Traffic traffic = traffic_of(run.plan, run.timeline, steady);
+  traffic.paths.resize(machine.paths().size());
+  for (std::size_t p = 0; p < machine.paths().size(); ++p) {
+    trial.wear.push_back(
+        wear_of(machine.paths()[p], traffic.paths[p].written / steady.iterations(), time));
+  }
+  return trial;
+}
+
+bool is_steady(const std::vector<Iteration>& iterations) {
+  const double last = iterations.back().time().value();
+  const double before = iterations[iterations.size() - 2].time().value();
+  return std::abs(last - before) <= steady_within * last;
+}
+
+}  // namespace
+
+double Trial::fullest() const {
+  double most = 0;
+  for (const Need& need : needs) {
+    if (std::isfinite(need.capacity.value())) most = std::max(most, need.bytes / need.capacity);
+  }
+  return most;
+}
+
+Evaluator::Evaluator(std::string path, std::vector<Override> overrides)
+    : path_(std::move(path)),
+      overrides_(std::move(overrides)),
+      draft_(draft_scenario(path_, overrides_)) {
+  scenario({});
+}
+
+Scenario Evaluator::scenario(const std::vector<Override>& sets) const {
+  if (!std::ranges::any_of(sets, changes_machine)) return read_scenario(draft_, sets);
+  std::vector<Override> all(overrides_);
+  all.insert(all.end(), sets.begin(), sets.end());
+  return load_scenario(path_, all);
+}
+
+const Evaluator::Prepared& Evaluator::prepared(const Scenario& scenario,
+                                               const std::vector<Override>& sets) const {
+  std::string key;
+  for (const Override& set : sets) {
+    if (changes_graph(set)) key += fmt::format("{}={}\n", set.first, set.second);
+  }
+  const std::lock_guard hold(guard_);
+  const auto known = prepared_.find(key);
+  if (known != prepared_.end()) return known->second;
+  LayerGraph graph = build_graph(scenario.workload);
+  KernelTimes times = kernel_times(graph, scenario.machine);
+  return prepared_.emplace(key, Prepared{std::move(graph), std::move(times)}).first->second;
+}
+
+Screening Evaluator::screen(const std::vector<Override>& sets) const {
+  try {
+    Scenario read = scenario(sets);
+    const Prepared& p = prepared(read, sets);
+    return {.refusal = "", .bound = bound_of(read, p.graph, p.times)};
+  } catch (const InputError& error) {
+    const Problem& first = error.problems().front();
+    return {.refusal = first.key.empty() ? first.text : first.key + ": " + first.text, .bound = {}};
+  }
+}
+
+Trial Evaluator::simulate(const std::vector<Override>& sets) const {
+  Scenario read = scenario(sets);
+  const LayerGraph& graph = prepared(read, sets).graph;
+  const Layout layout = layout_of(read);
+  const Machine machine = machine_here(read, read.machine);
+  const Setting setting = setting_of(read, graph, machine, layout);
+  const std::int32_t full = std::max(read.iterations, least_iterations);
+  const bool is_short = !may_tire(machine);
+  read.iterations =
+      is_short ? std::max(least_iterations, read.policy.activations->least_iterations()) : full;
+  SimulatedPlan run = simulate_scenario(setting, read);
+  auto iterations = iterations_of(run.plan, run.timeline);
+  if (read.iterations < full && !is_steady(iterations)) {
+    read.iterations = full;
+    run = simulate_scenario(setting, read);
+    iterations = iterations_of(run.plan, run.timeline);
+  }
+  const auto tokens =
+      static_cast<double>(graph.tokens * layout.data() * read.workload.accumulation);
+  return trial_of(run, iterations, read, machine, tokens);
+}
+
+}  // namespace tidegate
