@@ -1,8 +1,10 @@
 #include "sim/policy/build_plan.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "models/base/error.hpp"
+#include "sim/policy/bindings.hpp"
 #include "sim/policy/gradient_buckets.hpp"
 #include "sim/policy/pipeline_links.hpp"
 #include "sim/policy/schedule.hpp"
@@ -23,6 +25,9 @@ class Walker {
             pipeline_schedule(stages(), setting.layout.parallel().chunks, setting.accumulation)) {
     step_.gatherer = &gatherer_;
     step_.gradients = &buckets_;
+    if (!setting.carries_meaning) return;
+    bindings_.emplace(step_);
+    step_.bindings = &*bindings_;
   }
 
   Plan run(std::int32_t iterations) {
@@ -189,6 +194,7 @@ class Walker {
   GradientBuckets buckets_;
   PipelineLinks links_;
   std::vector<Action> schedule_;
+  std::optional<Bindings> bindings_;
 };
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "sim/policy/bindings.hpp"
+
 namespace tidegate {
 namespace {
 
@@ -113,6 +115,7 @@ void GradientBuckets::reduce(const Bucket& bucket, const Communicator& communica
   }
   const TaskId reduced = step_.add("reduce bucket", communicator.lane, group.first, bucket.number,
                                    step_.collective(kind, bytes, group), after, effects);
+  if (step_.bindings != nullptr) step_.bindings->reduced(reduced, bucket, flat);
   for (std::uint16_t i = 0; i < group.here; ++i) {
     hand_over(bucket, reduced, group.rank(i), flat.empty() ? std::optional<BufferId>() : flat[i]);
   }
@@ -182,6 +185,10 @@ void GradientBuckets::gather_updated(const Communicator& communicator) {
   const TaskId task =
       step_.add("gather updated parameters", communicator.lane, group.first, -1, work, after);
   for (std::uint16_t i = 0; i < group.here; ++i) step_.rank(group.rank(i)).thread.also(task);
+  if (step_.bindings == nullptr) return;
+  std::vector<PoolId> from;
+  for (std::uint16_t r = 0; r < step_.ranks(); ++r) from.push_back(step_.gpu_pool(r));
+  step_.bindings->gathered(task, step_.bindings->all_tensors(), from, false, {});
 }
 
 }  // namespace tidegate

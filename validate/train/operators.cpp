@@ -1,0 +1,160 @@
+#include "validate/train/operators.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "models/base/error.hpp"
+#include "validate/train/matrix.hpp"
+#include "validate/train/parts.hpp"
+
+namespace tidegate::train {
+namespace {
+
+void add_residual(const Site& site, const Tensors&, Flow& flow, Storages&) {
+  add_to(flow.stream, flow.branch, site.workload.dtype);
+  flow.branch.clear();
+}
+
+Tensors residual_backward(const Site&, const Tensors&, Flow& flow, const Storages&) {
+  flow.branch = flow.stream;
+  return {};
+}
+
+struct Entry {
+  std::string_view name;
+  void (*forward)(const Site&, const Tensors&, Flow&, Storages&);
+  Tensors (*backward)(const Site&, const Tensors&, Flow&, const Storages&);
+};
+
+constexpr std::array entries = {
+    Entry{"tokens", embed, embed_backward},
+    Entry{"norm", norm_stream, norm_stream_backward},
+    Entry{"attention_norm", norm_branch, norm_branch_backward},
+    Entry{"qkv", qkv, qkv_backward},
+    Entry{"qk_norm", norm_heads, norm_heads_backward},
+    Entry{"rotary", rotary, rotary_backward},
+    Entry{"attention", attention, attention_backward},
+    Entry{"output", output, output_backward},
+    Entry{"attention_residual", add_residual, residual_backward},
+    Entry{"ffn_norm", norm_branch, norm_branch_backward},
+    Entry{"ffn_up", ffn_up, ffn_up_backward},
+    Entry{"activation", activate, activate_backward},
+    Entry{"ffn_down", ffn_down, ffn_down_backward},
+    Entry{"ffn_residual", add_residual, residual_backward},
+    Entry{"final_norm", norm_branch, norm_branch_backward},
+    Entry{"projection", project, project_backward},
+    Entry{"loss", loss, loss_backward},
+};
+
+const Entry& entry_of(const Operator& op) {
+  const auto* entry = std::ranges::find(entries, std::string_view(op.name), &Entry::name);
+  ensure(entry != entries.end(), "an operator of a supported workload");
+  return *entry;
+}
+
+std::int64_t width_of(const SavedTensor& t) {
+  return static_cast<std::int64_t>(t.bytes.value()) / t.elements;
+}
+
+}  // namespace
+
+const SavedTensor* Site::find(std::string_view name) const {
+  const auto at = std::ranges::find(op.saved, name, &SavedTensor::name);
+  return at == op.saved.end() ? nullptr : &*at;
+}
+
+void Site::save(Storages& storages, std::string_view name, std::span<const float> values) const {
+  const SavedTensor* tensor = find(name);
+  ensure(tensor != nullptr, "an operator saves what the graph lists");
+  std::vector<std::byte>& bytes = storages[tensor->identity];
+  bytes = encode(values, width_of(*tensor), workload.dtype);
+  ensure(static_cast<double>(bytes.size()) == tensor->bytes.value(),
+         "a saved tensor has the bytes that the graph counts");
+}
+
+Values Site::saved(const Storages& storages, std::string_view name) const {
+  const SavedTensor* tensor = find(name);
+  ensure(tensor != nullptr && storages.contains(tensor->identity),
+         "backward reads what its operator saved");
+  return decode(storages.at(tensor->identity), width_of(*tensor), workload.dtype);
+}
+
+void forward(const Site& site, const Tensors& parameters, Flow& flow, Storages& storages) {
+  entry_of(site.op).forward(site, parameters, flow, storages);
+}
+
+Tensors backward(const Site& site, const Tensors& parameters, Flow& flow,
+                 const Storages& storages) {
+  return entry_of(site.op).backward(site, parameters, flow, storages);
+}
+
+void add_to(Values& to, std::span<const float> from, DType type) {
+  if (to.empty()) {
+    to.assign(from.begin(), from.end());
+  } else {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+  }
+  round_all(to, type);
+}
+
+Values linear(const Site& site, const Tensors& tensors, std::size_t first, bool has_bias,
+              std::span<const float> x, std::int64_t in, std::int64_t out) {
+  Values y = times_transposed(x, tensors.at(first), site.rows(), in, out);
+  const auto width = static_cast<std::size_t>(out);
+  for (std::size_t i = 0; has_bias && i < y.size(); ++i) y[i] += tensors.at(first + 1)[i % width];
+  round_all(y, site.workload.dtype);
+  return y;
+}
+
+void linear_backward(const Site& site, const Tensors& tensors, std::size_t first, bool has_bias,
+                     std::span<const float> dy, std::span<const float> x, std::int64_t in,
+                     std::int64_t out, Values& dx, Tensors& gradients) {
+  if (dx.empty()) dx.resize(static_cast<std::size_t>(site.rows() * in));
+  add_input_gradient(dy, tensors.at(first), site.rows(), in, out, dx);
+  gradients.push_back(weight_gradient(dy, x, site.rows(), in, out));
+  if (has_bias) gradients.push_back(column_sums(dy, site.rows(), out));
+}
+
+Values columns(std::span<const float> values, std::int64_t all, std::int64_t from,
+               std::int64_t width) {
+  Values part;
+  const auto step = static_cast<std::size_t>(all);
+  for (std::size_t at = 0; at < values.size(); at += step) {
+    const auto row = values.subspan(at + static_cast<std::size_t>(from));
+    part.insert(part.end(), row.begin(), row.begin() + width);
+  }
+  return part;
+}
+
+Values side_by_side(std::span<const float> left, std::int64_t left_width,
+                    std::span<const float> right, std::int64_t right_width) {
+  Values all;
+  const auto rows = static_cast<std::int64_t>(left.size()) / left_width;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const auto l = left.begin() + r * left_width, s = right.begin() + r * right_width;
+    all.insert(all.end(), l, l + left_width);
+    all.insert(all.end(), s, s + right_width);
+  }
+  return all;
+}
+
+std::string unsupported(const Workload& w) {
+  const Network& n = w.network;
+  const KernelOptions& k = w.kernels;
+  if (!w.explicit_layers.empty()) return "layers with sizes alone have no arithmetic";
+  if (n.family != Family::decoder) return "only decoders have an arithmetic";
+  if (w.tensor_parallel > 1 || w.pipeline_parallel > 1) return "one rank runs the whole network";
+  if (n.experts > 0) return "experts have no arithmetic";
+  if (n.positions == Positions::alibi || n.positions == Positions::relative_bias)
+    return "positions are none, learned or rotary";
+  if (k.attention_dropout > 0 || k.hidden_dropout > 0) return "dropout has no arithmetic";
+  if (n.is_post_norm || n.is_parallel_residual) return "norms stand before their sublayers";
+  if (n.token_types > 0 || n.head != Head::language_model) return "the head is a language model's";
+  if (k.fused_cross_entropy) return "a loss fused with its projection has no arithmetic";
+  // The down projection's own list lacks what it makes its input from again.
+  if (k.fused_activation) return "a fused activation keeps nothing for the down projection";
+  if (w.dtype == DType::fp8) return "fp8 has no arithmetic";
+  return "";
+}
+
+}  // namespace tidegate::train

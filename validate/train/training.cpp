@@ -1,0 +1,122 @@
+#include "validate/train/training.hpp"
+
+#include <utility>
+
+namespace tidegate::train {
+namespace {
+
+template <class Visit>
+void each_tensor(const NetworkTensors& shape, Visit visit) {
+  for (std::size_t l = 0; l < shape.size(); ++l) {
+    for (std::size_t op = 0; op < shape[l].size(); ++op) {
+      for (std::size_t i = 0; i < shape[l][op].size(); ++i) visit(l, op, i);
+    }
+  }
+}
+
+NetworkTensors averaged(std::span<const NetworkTensors> ranks, DType type) {
+  NetworkTensors mean = ranks[0];
+  each_tensor(mean, [&](std::size_t l, std::size_t op, std::size_t i) {
+    std::vector<const Values*> all;
+    for (const NetworkTensors& rank : ranks) all.push_back(&rank[l][op][i]);
+    mean[l][op][i] = mean_of(all, type);
+  });
+  return mean;
+}
+
+void add(NetworkTensors& to, const NetworkTensors& from, DType type) {
+  if (to.empty()) {
+    to = from;
+    return;
+  }
+  each_tensor(to, [&](std::size_t l, std::size_t op, std::size_t i) {
+    add_to(to[l][op][i], from[l][op][i], type);
+  });
+}
+
+class Trainer {
+ public:
+  Trainer(const Workload& workload, const TrainingOptions& options)
+      : workload_(workload),
+        options_(options),
+        graph_(build_graph(workload)),
+        parameters_(initial_parameters(graph_, options.seed)),
+        states_(parameters_.size()) {
+    for (std::size_t l = 0; l < parameters_.size(); ++l) {
+      for (const Tensors& tensors : parameters_[l]) {
+        auto& mine = states_[l].emplace_back();
+        for (const Values& p : tensors) mine.push_back({p, Values(p.size()), Values(p.size())});
+      }
+    }
+  }
+
+  Training run() {
+    for (std::int64_t step = 0; step < options_.steps; ++step) apply(gradients(step), step);
+    NetworkTensors master = parameters_;
+    each_tensor(master, [&](std::size_t l, std::size_t op, std::size_t i) {
+      master[l][op][i] = states_[l][op][i].master;
+    });
+    return {std::move(losses_), std::move(master)};
+  }
+
+ private:
+  NetworkTensors gradients(std::int64_t step) {
+    const auto ranks = static_cast<std::size_t>(options_.ranks);
+    std::vector<NetworkTensors> local(ranks);
+    NetworkTensors owned;
+    for (std::int64_t m = 0; m < workload_.accumulation; ++m) {
+      for (std::size_t r = 0; r < ranks; ++r) {
+        const Batch batch =
+            batch_of(workload_, options_.seed, step, m, static_cast<std::int64_t>(r));
+        MicroStep one = train::run(workload_, graph_, parameters_, batch, options_.recomputes);
+        losses_.push_back(one.loss);
+        if (options_.reduces_every_micro_step) local[r].clear();
+        add(local[r], one.gradients, workload_.dtype);
+      }
+      if (options_.reduces_every_micro_step)
+        add(owned, averaged(local, workload_.dtype), workload_.dtype);
+    }
+    return options_.reduces_every_micro_step ? owned : averaged(local, workload_.dtype);
+  }
+
+  void apply(const NetworkTensors& gradients, std::int64_t step) {
+    each_tensor(parameters_, [&](std::size_t l, std::size_t op, std::size_t i) {
+      States& states = states_[l][op][i];
+      update(states, gradients[l][op][i], options_.adam, step + 1, workload_.accumulation);
+      parameters_[l][op][i] = states.master;
+      round_all(parameters_[l][op][i], workload_.dtype);
+    });
+  }
+
+  const Workload& workload_;
+  const TrainingOptions& options_;
+  LayerGraph graph_;
+  NetworkTensors parameters_;  // rounded
+  std::vector<std::vector<std::vector<States>>> states_;
+  std::vector<double> losses_;
+};
+
+}  // namespace
+
+Values mean_of(std::span<const Values* const> ranks, DType type) {
+  Values mean = *ranks[0];
+  for (std::size_t r = 1; r < ranks.size(); ++r) {
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += (*ranks[r])[i];
+  }
+  for (float& v : mean) v /= static_cast<float>(ranks.size());
+  round_all(mean, type);
+  return mean;
+}
+
+void update(States& states, std::span<const float> gradient, cpu::AdamOptions options,
+            std::int64_t step, std::int64_t accumulation) {
+  options.step = step;
+  options.scale = 1.0F / static_cast<float>(accumulation);
+  cpu::adam(states.master, states.first, states.second, gradient, options, 1);
+}
+
+Training train(const Workload& workload, const TrainingOptions& options) {
+  return Trainer(workload, options).run();
+}
+
+}  // namespace tidegate::train

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "calib/kernels/kernels.hpp"
+#include "validate/train/network.hpp"
+
+/// Training of several data-parallel ranks without any plan: what training under a plan has to give
+/// bit for bit.
+namespace tidegate::train {
+
+/// Mean over ranks, summed in fp32 in the order of the ranks and rounded to `type`.
+Values mean_of(std::span<const Values* const> ranks, DType type);
+
+/// What Adam keeps of a tensor, or of a slice of one: fp32.
+struct States {
+  Values master, first, second;
+};
+/// One step of AdamW on the sum of a step's micro-batch gradients, which is multiplied by
+/// 1 / accumulation; the step counts from 1.
+void update(States& states, std::span<const float> gradient, cpu::AdamOptions options,
+            std::int64_t step, std::int64_t accumulation);
+
+struct TrainingOptions {
+  std::uint64_t seed = 1;
+  std::int64_t steps = 1;
+  std::int64_t ranks = 1;
+  cpu::AdamOptions adam;  ///< its step and scale are set by the training
+  bool recomputes = false;
+  /// ZeRO 2 and 3 reduce the gradients of every micro-step and add up what they own; below, ranks
+  /// add up by themselves and reduce once. In 16 bits the sums round differently.
+  bool reduces_every_micro_step = false;
+};
+struct Training {
+  std::vector<double> losses;  ///< of every micro-step and rank, in this order
+  NetworkTensors master;       ///< fp32 parameters after the last step
+};
+Training train(const Workload& workload, const TrainingOptions& options);
+
+}  // namespace tidegate::train
