@@ -39,7 +39,7 @@ struct StorageRow {
 };
 
 using Part = std::vector<StorageRow> (*)(const RowSetup&);
-std::vector<StorageRow> read_rows(const RowSetup&);      ///< .read
+std::vector<StorageRow> read_rows(const RowSetup&);      ///< .read, .read_small_pages
 std::vector<StorageRow> write_rows(const RowSetup&);     ///< .write, .write_extend
 std::vector<StorageRow> mixed_rows(const RowSetup&);     ///< .mixed_read, .mixed_write
 std::vector<StorageRow> latency_rows(const RowSetup&);   ///< .latency_read, .latency_write

@@ -34,6 +34,10 @@ constexpr std::int64_t samples_per_row = 21;
 std::string why_no_storage(const Setup& setup);
 std::unique_ptr<Bench> make_storage(const Setup& setup);
 
+/// A probe per path, "canary.<path>": reads of 1 MiB, 16 under way, from a file of 64 MiB that is
+/// written beside the budget (128 MiB at most). What it shows is the drift of the machine.
+std::vector<std::unique_ptr<Bench>> storage_canaries(const Setup& setup);
+
 /// The curve of a long write, of `setup.sustained` bytes to each path, once: a row per path whose
 /// value is the rate of the last quarter and whose series is the rate over up to sixty equal parts
 /// of the time.

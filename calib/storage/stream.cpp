@@ -44,8 +44,9 @@ class Stream {
     const auto block = static_cast<std::size_t>(plan.block);
     // A slot has the content of one period, so that it serves any position after a new stamp.
     stride_ = plan.own_bytes.empty() ? std::max(block, Content::period) : block;
-    memory_ = plan.own_bytes.empty() ? target.memory(plan.direction, stride_ * plan.depth)
-                                     : plan.own_bytes;
+    memory_ = plan.own_bytes.empty()
+                  ? target.memory(plan.direction, stride_ * plan.depth, plan.pages)
+                  : plan.own_bytes;
     ensure(memory_.size() >= stride_ * plan.depth, "each block under way has its memory");
     for (std::size_t i = plan.depth; i > 0; --i) free_.push_back(i - 1);
   }

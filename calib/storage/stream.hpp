@@ -25,6 +25,9 @@ struct StreamPlan {
   bool flushes = false;       ///< fdatasync at the end belongs to the time
   bool verifies = true;       ///< what the last reads brought is compared with what was written
   bool forgets_cache = true;  ///< of buffered files before reading
+  /// Of the memory that is read into and written from. A block in small pages is a list of pieces
+  /// to the drive, in a huge one a single piece, which some drives move twice as fast.
+  rig::HostBuffer::Pages pages = rig::HostBuffer::Pages::huge;
   /// Instead of the target's files: one that is written from its start, or read, as far as `size`.
   const rig::ScratchFile* other = nullptr;
   std::int64_t size = 0;

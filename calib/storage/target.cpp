@@ -55,7 +55,9 @@ void Target::prepare() {
 
 void Target::finish() {
   files_.clear();
-  for (rig::HostBuffer& memory : memory_) memory = rig::HostBuffer();
+  for (auto& direction : memory_) {
+    for (rig::HostBuffer& memory : direction) memory = rig::HostBuffer();
+  }
 }
 
 std::int64_t Target::position(std::size_t file, std::int64_t offset) const {
@@ -71,11 +73,13 @@ void Target::charge(std::int64_t bytes) {
   written_ += bytes;
 }
 
-std::span<std::byte> Target::memory(Direction direction, std::size_t bytes) {
-  rig::HostBuffer& memory = memory_[direction == Direction::write];
+std::span<std::byte> Target::memory(Direction direction, std::size_t bytes,
+                                    rig::HostBuffer::Pages pages) {
+  rig::HostBuffer& memory =
+      memory_[direction == Direction::write][pages == rig::HostBuffer::Pages::huge];
   if (memory.size() < bytes) {
     memory = rig::HostBuffer();
-    memory = rig::HostBuffer(bytes, rig::HostBuffer::Pages::huge);
+    memory = rig::HostBuffer(bytes, pages);
     content_.fill(memory.bytes(), 0);
   }
   return memory.bytes().first(bytes);

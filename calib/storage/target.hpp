@@ -50,7 +50,8 @@ class Target {
   std::int64_t written() const { return written_; }
 
   /// Memory for a direction, holding the content of position 0 and on; kept from call to call.
-  std::span<std::byte> memory(Direction direction, std::size_t bytes);
+  std::span<std::byte> memory(Direction direction, std::size_t bytes,
+                              rig::HostBuffer::Pages pages = rig::HostBuffer::Pages::huge);
   /// Where the last sequential stream of a direction stopped, so that the next goes on from there.
   std::int64_t& cursor(Direction direction) { return cursor_[direction == Direction::write]; }
   /// A random number, the next of a seeded sequence for the direction.
@@ -67,7 +68,8 @@ class Target {
   std::int64_t file_size_, budget_, written_ = 0;
   std::vector<rig::ScratchFile> files_;
   BytesPerSecond write_rate_;
-  rig::HostBuffer memory_[2];
+  // By direction, then by pages.
+  rig::HostBuffer memory_[2][2];
   std::int64_t cursor_[2] = {0, 0};
   std::uint64_t random_[2];
 };

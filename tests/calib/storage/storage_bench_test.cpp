@@ -130,6 +130,18 @@ TEST_CASE("a memory file system is measured as what it is, without direct access
   CHECK(bench.sample(row).is_verified);
 }
 
+TEST_CASE("each path has a canary of one row that reads", "[storage]") {
+  const auto canaries = storage_canaries(small_setup(2));
+  REQUIRE(canaries.size() == 2);
+  canaries[1]->prepare();
+  const Sample sample = canaries[1]->sample(0);
+  CHECK(canaries[1]->rows()[0].quantity == "canary.disk1");
+  CHECK(sample.value > 0);
+  CHECK(sample.is_verified);
+  CHECK(sample.written == 0);
+  canaries[1]->finish();
+}
+
 TEST_CASE("a sustained write is made when asked for, once", "[storage]") {
   Setup setup = small_setup();
   CHECK_THAT(why_no_sustained(setup), Containing("--sustained"));
