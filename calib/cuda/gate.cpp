@@ -62,9 +62,17 @@ struct Marks {
 }  // namespace
 
 std::string why_no_gate() {
-  const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
-  if (blocking == nullptr || std::string_view(blocking) == "0") return "";
-  return "CUDA_LAUNCH_BLOCKING is set: launches wait for the GPU; unset it";
+  const auto is_set = [](const char* name, std::string_view value) {
+    const char* found = std::getenv(name);
+    return found != nullptr && found == value;
+  };
+  if (is_set("CUDA_LAUNCH_BLOCKING", "1")) {
+    return "CUDA_LAUNCH_BLOCKING is set: launches wait for the GPU; unset it";
+  }
+  if (is_set("CUDA_DEVICE_MAX_CONNECTIONS", "1")) {
+    return "CUDA_DEVICE_MAX_CONNECTIONS is 1: streams share one queue and do not overlap; unset it";
+  }
+  return "";
 }
 
 std::vector<Seconds> time_behind_gate(std::span<const Lane> lanes, const GateOptions& options) {

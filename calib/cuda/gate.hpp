@@ -25,8 +25,10 @@
 ///     time is then not used.
 ///   - An exception while the gate is shut would leave the GPU spinning: a guard opens it on every
 ///     way out, and then waits for the streams, because the flag must outlive the kernels.
+///   - CUDA_DEVICE_MAX_CONNECTIONS=1, which some training frameworks want, puts all streams in one
+///     queue: what should overlap would not. why_no_gate() says so beforehand, as of the next one.
 ///   - CUDA_LAUNCH_BLOCKING=1, or a debugger that runs kernels one by one, turns every launch into
-///     such a wait: why_no_gate() says so beforehand.
+///     such a wait.
 ///   - `hold` takes one multiprocessor's slot until it opens, never during the time measured.
 namespace tidegate::cuda {
 

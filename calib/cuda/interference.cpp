@@ -114,8 +114,9 @@ class InterferenceBench : public calib::Bench {
 
   double quadruple(const Setting& s, const std::function<void(int)>& gemm, Timed& timed) {
     GateOptions options;
+    const Needs needs = s.victim == Victim::gemm ? Needs::multiprocessors : Needs::link;
     options.while_running = [&] {
-      if (timed.spoiled.empty()) timed.spoiled = station_->look(Needs::multiprocessors);
+      if (timed.spoiled.empty()) timed.spoiled = station_->look(needs);
     };
     gemm(0);
     station_->stream().wait();

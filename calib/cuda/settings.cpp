@@ -108,7 +108,7 @@ std::vector<std::int64_t> traffic_sizes(Effort effort, double most) {
 }
 
 int rotation(double cache, double times, double footprint) {
-  return static_cast<int>(std::clamp(std::ceil(times * cache / footprint), 1.0, 64.0));
+  return static_cast<int>(std::clamp(std::ceil(times * cache / footprint), 1.0, 256.0));
 }
 
 }  // namespace tidegate::cuda

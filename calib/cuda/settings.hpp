@@ -31,7 +31,8 @@ std::vector<std::int64_t> pin_sizes(calib::Effort effort, double most);
 /// `most` itself, rounded down to MiB.
 std::vector<std::int64_t> traffic_sizes(calib::Effort effort, double most);
 
-/// Copies of the data that make up `times` the cache when used in turn: at least 1, at most 64.
+/// Copies of the data that make up `times` the cache when used in turn: at least 1, at most 256
+/// (data below a hundredth of the cache then stay in it).
 int rotation(double cache, double times, double footprint);
 
 }  // namespace tidegate::cuda

@@ -76,7 +76,7 @@ TEST_CASE("buffers rotate until they are twice the cache", "[cuda]") {
   CHECK(rotation(50e6, 2, 10e6) == 10);  // 100 MB of 10 MB each
   CHECK(rotation(50e6, 2, 99e6) == 2);
   CHECK(rotation(50e6, 2, 200e6) == 1);
-  CHECK(rotation(50e6, 2, 1e3) == 64);  // the most
+  CHECK(rotation(50e6, 2, 1e3) == 256);  // the most
 }
 
 TEST_CASE("a sample is cut into rounds that a stream can queue", "[cuda]") {
