@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "models/calibration.hpp"
 #include "models/cited.hpp"
 
 namespace tidegate {
@@ -246,6 +247,8 @@ Parts read_node(yaml::Document& document) {
       parts.paths.push_back(read_path(name, node, parts.provenance));
     }
   }
+  // How values were measured changes none of them; it is only held to its keys.
+  if (const auto calibration = root.find("calibration")) read_calibration(*calibration);
   return parts;
 }
 
