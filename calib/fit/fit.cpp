@@ -172,6 +172,22 @@ bool is_usable(const Fit& fit, std::size_t settings) {
 
 const char* name_of(Form form) { return detail::spec_of(form).name; }
 
+std::optional<Form> form_named(std::string_view name) {
+  for (int i = 0; i <= static_cast<int>(Form::gemm); ++i) {
+    const auto form = static_cast<Form>(i);
+    if (name == name_of(form)) return form;
+  }
+  return std::nullopt;
+}
+
+double value_of(Form form, std::span<const double> parameters, std::span<const double> x,
+                const FitOptions& options) {
+  const detail::FormSpec& spec = detail::spec_of(form);
+  ensure(parameters.size() == spec.parameters.size() && x.size() == spec.coordinates,
+         "parameters or coordinates of another form");
+  return spec.model(parameters, x, detail::constant_of(form, options));
+}
+
 double Fit::at(std::span<const double> x) const {
   Numbers values;
   for (const Parameter& p : parameters) values.push_back(p.value);

@@ -2,8 +2,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "calib/fit/statistics.hpp"
@@ -20,10 +22,12 @@
 /// out once. A fit whose held-out error exceeds twice the measurement's own interval is not used:
 /// the measured table is.
 ///
-/// Uncertainty: parametric bootstrap, seeded, with two kinds of noise, that of blocks and that of
-/// passes where passes differ by more than their blocks explain; deviations of the draws to either
-/// side, times Student's t with the freedom that estimated both (Satterthwaite 1946). How often the
-/// intervals hold the truth is measured in tests/calib/fit and told in docs/calibration.md.
+/// Uncertainty: parametric bootstrap, seeded, with two kinds of noise, that of blocks within a pass
+/// and that of passes; deviations of the draws to either side, times Student's t with the freedom
+/// that estimated both (Satterthwaite 1946). What all blocks of a pass share is known only as well
+/// as a few passes tell: a rate fitted to three passes has an interval of 4.3 standard errors. How
+/// often the intervals hold the truth is measured in tests/calib/fit and told in
+/// docs/calibration.md.
 namespace tidegate::calib {
 
 /// One block value at one setting. x: as many coordinates as the form has.
@@ -39,7 +43,8 @@ struct Point {
 struct Parameter {
   const char* name;
   double value = 0;
-  /// 95 %. From zero to infinity where there are no more points than parameters.
+  /// 95 %. From zero to infinity where there are no more points than parameters, and where the
+  /// points do not depend on the parameter.
   Interval interval;
 };
 
@@ -61,28 +66,27 @@ struct Fit {
   double parameter(const std::string& name) const;  ///< value; ensure()s that it exists
 };
 
-/// The forms. Units: bytes, seconds, bytes per second, parameters; x in the order given; exponents
-/// p lie between 0.5 and 20, where 20 is as good as a sharp bend.
-///   constant              y = c
-///   latency_rate          t(n) = t0 + n / rate                                x: n
-///   half_size             r(n) = rate · n / (n + half)                        x: n
-///   queue_saturating      X(b, q) = q·b / ((L0 + b/B_ch)^p + (q·b/B_max)^p)^(1/p)  x: block, depth
-///   thread_saturating     B(n) = n·B_1 / (1 + (n·B_1/B_max)^p)^(1/p)          x: threads
-///   adam                  t(N, n) = t0 + max(N·c/n, N·bytes/B)                x: parameters,
-///   threads capacity_region       r such that (r/R)^p + (w/W)^p = 1; errors along the ray through
-///   the
-///                         point, since r and w are both measured              x: w
-///   cache_knee            ratio of re-read to first-read rate of a region of n bytes, of which the
-///                         part h = min(1, (size/n)^p) is found in the cache:
-///                         1 / (h/ratio + 1 - h). p = 1: random replacement; large: a cliff, as
-///                         least-recently-used replacement makes of repeated scans  x: n
-///   leaky_bucket          rate while n bytes have been written: fast up to credit, slow beyond;
-///   the
-///                         credit lies between two measured n, and its interval says which  x: n
-///   gemm                  t = t0 + max(2mnk/(P·e), bytes/B), e = k/(k + k0) · m/tiles(m) ·
-///   n/tiles(n)
-///                         with tiles() up to the next multiple of tile; bytes of A, B and C once
-///                                                                             x: m, n, k
+// clang-format off
+/// The forms. Units: bytes, seconds, bytes per second, parameters; x in the order given; exponents p
+/// lie between 0.5 and 20, where 20 is as good as a sharp bend.
+///   constant           y = c
+///   latency_rate       t(n) = t0 + n / rate                                        x: n
+///   half_size          r(n) = rate · n / (n + half)                                x: n
+///   queue_saturating   X(b, q) = q·b / ((L0 + b/B_ch)^p + (q·b/B_max)^p)^(1/p)     x: block, depth
+///   thread_saturating  B(n) = n·B_1 / (1 + (n·B_1/B_max)^p)^(1/p)                  x: threads
+///   adam               t(N, n) = t0 + max(N·c/n, N·bytes/B)                        x: parameters, threads
+///   capacity_region    r such that (r/R)^p + (w/W)^p = 1; errors along the ray     x: w
+///                      through the point, since r and w are both measured
+///   cache_knee         ratio of re-read to first-read rate of a region of n bytes  x: n
+///                      of which the part h = min(1, (size/n)^p) is in the cache:
+///                      1 / (h/ratio + 1 - h). p = 1: random replacement; large: a
+///                      cliff, as of least-recently-used replacement under scans
+///   leaky_bucket       rate when n bytes were written: fast up to credit, slow     x: n
+///                      beyond; the credit lies between two measured n
+///   gemm               t = t0 + max(2mnk/(P·e), bytes/B),                          x: m, n, k
+///                      e = k/(k + k0) · m/up(m) · n/up(n), up() to the next
+///                      multiple of tile; bytes of A, B and C once
+// clang-format on
 enum class Form {
   constant,
   latency_rate,
@@ -96,6 +100,7 @@ enum class Form {
   gemm
 };
 const char* name_of(Form form);
+std::optional<Form> form_named(std::string_view name);
 
 struct FitOptions {
   std::int32_t draws = 200;  ///< of the bootstrap
@@ -106,6 +111,10 @@ struct FitOptions {
 /// Throws std::logic_error when there are fewer points than parameters, or a point is not one of
 /// the form (wrong number of coordinates, not positive).
 Fit fit(Form form, std::span<const Point> points, const FitOptions& options = {});
+
+/// What a form gives at `x` with these parameters.
+double value_of(Form form, std::span<const double> parameters, std::span<const double> x,
+                const FitOptions& options = {});
 
 /// Relative drift of the machine over the run, for the error floor: between-pass spread of block
 /// values, pooled over settings: 1.4826 · median |log(y1/y2)| / sqrt(2) over all pairs of blocks of

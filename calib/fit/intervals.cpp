@@ -154,6 +154,8 @@ Draws draws_of(const Problem& problem, std::span<const Point> points,
   return draws;
 }
 
+constexpr Interval untold{0, std::numeric_limits<double>::infinity()};
+
 bool is_sharp(const FormSpec& spec, const Numbers& parameters) {
   for (std::size_t j = 0; j < parameters.size(); ++j) {
     if (spec.parameters[j].kind == Kind::shape) return parameters[j] > most_shape / 2;
@@ -177,7 +179,11 @@ std::vector<Interval> intervals_of(const Problem& problem, std::span<const Point
   for (std::size_t j = 0; j < parameters.size(); ++j) {
     const auto [least, most] = std::ranges::minmax(draws.found[j]);
     Interval interval{std::min(least, parameters[j]), std::max(most, parameters[j])};
-    if (spec.parameters[j].kind != Kind::choice) {
+    if (spec.parameters[j].kind == Kind::choice) {
+      // Between the least and the most of the draws.
+    } else if (draws.linear[j].value <= 0) {
+      interval = untold;
+    } else {
       interval = two_sided(parameters[j], draws.found[j], draws.follow[j], draws.linear[j]);
     }
     if (static_cast<int>(j) == spec.placed && is_sharp(spec, parameters)) {

@@ -106,7 +106,7 @@ std::vector<Numbers> twins(const Problem& problem, std::span<const Point> points
   for (const Numbers& s : spec.starts(points, problem.constant)) values.insert(s[j]);
   const std::vector<double> sorted(values.begin(), values.end());
   const auto here = std::ranges::lower_bound(sorted, parameters[j]) - sorted.begin();
-  for (auto i = here - 2; i <= here + 2; ++i) {
+  for (auto i = here - 1; i <= here + 1; ++i) {
     if (i < 0 || i >= std::ssize(sorted)) continue;
     const double value = sorted[static_cast<std::size_t>(i)];
     if (value != parameters[j]) add(j, value);

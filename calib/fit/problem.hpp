@@ -26,7 +26,7 @@ Problem make_problem(Form form, std::span<const Point> points, const FitOptions&
 /// The best fit from any of the starts. `counts`: whether a point takes part.
 Numbers solve(const Problem& problem, std::span<const Point> points,
               const std::vector<bool>& counts, const std::vector<Numbers>& starts);
-/// Where to begin again near a solution: `parameters`, and twins with the nearest two values to
+/// Where to begin again near a solution: `parameters`, and twins with the next value to
 /// either side of what is a choice, or with a bend a little before and after.
 std::vector<Numbers> twins(const Problem& problem, std::span<const Point> points,
                            const Numbers& parameters);
