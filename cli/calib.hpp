@@ -17,7 +17,8 @@ struct CalibFlags {
   std::uint64_t seed = 7;
   bool quick = false, full = false, resume = false, dry_run = false, identify = false, json = false;
   bool node_per_rank = false, ungated = false;
-  std::string command;  ///< as given
+  std::string command;    ///< as given
+  char** argv = nullptr;  ///< to start again in another environment
   std::string show;
   std::vector<std::string> diff;
 };

@@ -298,6 +298,7 @@ int run(int argc, char** argv) {
   PlotFlags plot_flags;
   CalibFlags calib_flags;
   calib_flags.command = command_line(argc, argv);
+  calib_flags.argv = argv;
   TuneFlags tune_flags;
   add_simulate(app, simulate_flags, code);
   add_inspect(app, inspect_flags, code);

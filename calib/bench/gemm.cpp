@@ -10,8 +10,8 @@
 /// gemm: FLOP/s of C[m,n] = A[m,k] B[k,n] in fp32, 2·m·n·k operations, values uniform in [-1, 1).
 /// Cubes, sizes just beside powers of two, and the products of a transformer layer.
 ///
-/// fp32 alone: no BLAS of Debian or Ubuntu exports a product of bf16 (cblas_sbgemm is declared by
-/// OpenBLAS and absent from its packages, which are built without BUILD_BFLOAT16).
+/// fp32 alone: OpenBLAS declares a product of bf16 (cblas_sbgemm), but Debian 12's 0.3.21 is built
+/// without it and does not export it.
 namespace tidegate::calib {
 namespace {
 

@@ -87,6 +87,30 @@ TEST_CASE("every instruction set of this CPU gives the bits of the plain loops",
   }
 }
 
+TEST_CASE("every instruction set rounds ties and their neighbours like the numbers one by one",
+          "[kernels]") {
+  // The middle between all neighbours of both formats, one place below and one above.
+  std::vector<float> close;
+  for (std::uint32_t i = 0; i < 0x10000; ++i) {
+    const auto tie = std::bit_cast<float>(i << 16 | 0x8000);
+    const float low = cpu::from_fp16(static_cast<half>(i));
+    const float high = cpu::from_fp16(static_cast<half>(i + 1));
+    const float middle = (low + high) / 2;
+    for (const float x : {tie, middle}) {
+      close.insert(close.end(), {std::nextafter(x, -1e38F), x, std::nextafter(x, 1e38F)});
+    }
+  }
+  std::vector<half> narrow(close.size()), plain(close.size());
+  for (int set = 0; const cpu::Slices* s = cpu::slices_of_cpu(set); ++set) {
+    for (const DType type : {DType::bf16, DType::fp16}) {
+      (type == DType::bf16 ? s->to_bf16 : s->to_fp16)(close.data(), narrow.data(), close.size());
+      cpu::reference::cast(close, type, plain);
+      INFO(s->name);
+      CHECK((narrow == plain));  // in brackets: a failure is not to print 400000 numbers
+    }
+  }
+}
+
 TEST_CASE("streams write what they must and nothing beside it", "[kernels]") {
   for (const std::size_t n : sizes) {
     for (const int threads : {1, 2, 5}) {
