@@ -14,7 +14,9 @@
 
 #include "cli/calib.hpp"
 #include "cli/common.hpp"
+#include "cli/export.hpp"
 #include "cli/plot.hpp"
+#include "cli/start.hpp"
 #include "cli/tune.hpp"
 #include "cli/validate_run.hpp"
 #include "models/base/error.hpp"
@@ -41,7 +43,7 @@
 namespace tidegate {
 namespace {
 
-struct SimulateFlags : ScenarioFlags {
+struct SimulateFlags : StartFlags {
   std::int32_t iterations = 0;
   std::string trace, plan, html;
   bool json = false, no_fixes = false;
@@ -57,9 +59,7 @@ std::vector<Override> overrides_of(const SimulateFlags& flags) {
 // Commands that run as they stand: this one with one thing changed.
 std::vector<std::string> next_commands(const SimulateFlags& flags, const Scenario& scenario,
                                        const Report& report) {
-  std::string same = "tidegate simulate " + shell_word(flags.scenario);
-  if (!flags.hardware.empty()) same += " --hardware " + shell_word(flags.hardware);
-  for (const std::string& set : flags.sets) same += " --set " + shell_word(set);
+  const std::string same = "tidegate simulate " + words_of(flags);
   std::string first =
       fmt::format("{} --set workload.accumulation={}", same, 2 * scenario.workload.accumulation);
   if (report.fixes && !report.fixes->found.empty()) {
@@ -80,14 +80,14 @@ void show_progress(std::int32_t tried) {
 }
 
 int simulate_command(const SimulateFlags& flags) {
-  const std::string path = find_scenario(flags.scenario);
   const std::vector<Override> overrides = overrides_of(flags);
-  Scenario scenario = load_scenario(path, overrides);
+  const Start start = start_of(flags, overrides);
+  Scenario scenario = load_scenario(start.source, overrides);
   Prediction p = predict(scenario);
   add_elasticities(p);
   if (flags.interval.draws > 0) add_interval(scenario, p, flags.interval);
   if (!p.report.fits && !flags.no_fixes) {
-    p.report.fixes = find_fixes(path, overrides, p, {.progress = show_progress});
+    p.report.fixes = find_fixes(start.source, overrides, p, {.progress = show_progress});
     show_progress(0);
   }
   if (!flags.plan.empty()) {
@@ -98,6 +98,10 @@ int simulate_command(const SimulateFlags& flags) {
       write_trace(out, p.plan, p.timeline, p.demands, scenario.machine.resources(),
                   scenario.allocator);
     });
+  }
+  for (const Remark& r : start.remarks) {
+    p.report.facts.engine_remarks.push_back(
+        {std::string(name_of(r.kind)), r.key, to_text(r.where), r.text});
   }
   p.report.facts.next = next_commands(flags, scenario, p.report);
   if (!flags.html.empty()) {
@@ -152,7 +156,7 @@ int field_command(const FieldOptions& options, bool json) {
 void add_simulate(CLI::App& app, SimulateFlags& flags, int& code) {
   CLI::App* sim =
       app.add_subcommand("simulate", "predict a scenario: speed, memory, what holds it back");
-  add_scenario_flags(*sim, flags);
+  add_start_flags(*sim, flags);
   sim->add_option("--iterations", flags.iterations, "iterations to simulate")
       ->check(CLI::Range(1, most_iterations));
   sim->add_option("--trace", flags.trace, "write a timeline for ui.perfetto.dev to this file");
@@ -168,6 +172,8 @@ void add_simulate(CLI::App& app, SimulateFlags& flags, int& code) {
       "Examples:\n"
       "  tidegate simulate scenarios/mlp_offload_70b.yaml\n"
       "  tidegate simulate llama31_8b_h200 --hardware a100_8gpu\n"
+      "  tidegate simulate --hf config.json --deepspeed ds_config.json --hardware a100_8gpu --seq "
+      "4096\n"
       "  tidegate simulate mlp_offload_70b --set policy.optimizer.buffer_count=32 --set "
       "machine.paths.nvme.count=2\n"
       "  tidegate simulate zero_infinity_70b --set 'machine.paths.nvme.write=7 GB/s' --trace "
@@ -300,12 +306,14 @@ int run(int argc, char** argv) {
   calib_flags.command = command_line(argc, argv);
   calib_flags.argv = argv;
   TuneFlags tune_flags;
+  ExportFlags export_flags;
   add_simulate(app, simulate_flags, code);
   add_inspect(app, inspect_flags, code);
   add_policies(app, code);
   add_plot(app, plot_flags);
   add_calib(app, calib_flags, code);
   add_tune(app, tune_flags, code);
+  add_export(app, export_flags);
   add_validate(app, published_flags, field_flags, code);
   try {
     app.parse(argc, argv);

@@ -387,6 +387,7 @@ TEST_CASE("every command explains itself with an example", "[cli]") {
                                                           {"simulate"},
                                                           {"inspect"},
                                                           {"policies"},
+                                                          {"export"},
                                                           {"plot"},
                                                           {"plot", "rok"},
                                                           {"validate"},

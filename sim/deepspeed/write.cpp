@@ -126,7 +126,7 @@ std::int64_t fork_ratio(Writing& writing, const SwapOptions& options,
   }
   const std::int64_t ratio = std::max<std::int64_t>(2, std::llround(1 / second));
   writing.remark(RemarkKind::changed, "policy.optimizer.assignment",
-                 fmt::format("the fork sends every {}th sub-group to {}, which is {:.3g} of them "
+                 fmt::format("the fork sends one sub-group in {} to {}, which is {:.3g} of them "
                              "and not {:.3g}",
                              ratio, name_of_path(writing, options.paths[order[1]]),
                              1 / static_cast<double>(ratio), second));

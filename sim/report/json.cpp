@@ -208,6 +208,13 @@ Json range_json(const std::optional<Report::Range>& range) {
           {"silent_values", range->silent}};
 }
 
+Json engine_remarks_json(const RunFacts& facts) {
+  Json list = Json::array();
+  for (const auto& [kind, key, at, text] : facts.engine_remarks)
+    list.push_back({{"kind", kind}, {"key", key}, {"at", at}, {"text", text}});
+  return list;
+}
+
 void add_facts(Json& json, const RunFacts& facts) {
   json["scenario"] = facts.scenario;
   json["policy"] = facts.policy;
@@ -256,6 +263,7 @@ std::string to_json(const Report& report) {
   json["links"] = links_json(report);
   json["assumptions"] = report.facts.assumptions;
   json["notes"] = report.facts.notes;
+  json["engine_remarks"] = engine_remarks_json(report.facts);
   json["memory_timeline"] = memory_timeline_json(report);
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -42,6 +42,12 @@ struct RunFacts {
     double warranty_years = 5;             ///< that `rated` counts on
   };
 
+  /// What becomes of a setting of the engine's own file (sim/deepspeed/remark.hpp).
+  struct Remark {
+    std::string kind;  ///< "ignored"
+    std::string key, at, text;
+  };
+
   std::string scenario;
   std::string policy;
   std::string profile;
@@ -55,6 +61,7 @@ struct RunFacts {
   std::vector<std::string>
       assumptions;  ///< "host.adam_rate = 3e9 (why)": a key of the profile first
   std::vector<std::string> notes;
+  std::vector<Remark> engine_remarks;  ///< empty when no such file was read
   std::vector<std::string> next;  ///< commands worth trying now, printed at the end of the text
   std::vector<Storage> storage;   ///< by path, in the order of FileIo::path
   AllocatorOptions allocator;     ///< of the GPUs' framework

@@ -261,6 +261,13 @@ std::string list_text(const char* title, const std::vector<std::string>& lines, 
   return text;
 }
 
+std::string engine_remarks_text(const RunFacts& facts, std::size_t width) {
+  std::vector<std::string> lines;
+  for (const RunFacts::Remark& r : facts.engine_remarks)
+    lines.push_back(fmt::format("{}: {}: {}", r.kind, r.key, r.text));
+  return list_text("What DeepSpeed will make of this file", lines, width);
+}
+
 std::string assumptions_text(const Report& report, std::size_t width) {
   const std::vector<std::string>& all = report.facts.assumptions;
   std::vector<std::string> lines = foremost_assumptions(report, assumptions_shown);
@@ -284,12 +291,13 @@ std::string next_text(const RunFacts& facts) {
 std::string to_text(const Report& report, std::size_t width) {
   width = std::max<std::size_t>(width, 20);
   const RunFacts& facts = report.facts;
-  return join({title_text(facts, width), verdict_text(report, width), phases_text(report, width),
-               memory_text(report, width), resources_text(report), elasticities_text(report),
-               critical_text(report), storage_text(report, width), links_text(report),
-               workload_text(facts, width), list_text("Notes", facts.notes, width),
-               assumptions_text(report, width), next_text(facts)},
-              "\n");
+  return join(
+      {title_text(facts, width), verdict_text(report, width), phases_text(report, width),
+       memory_text(report, width), resources_text(report), elasticities_text(report),
+       critical_text(report), storage_text(report, width), links_text(report),
+       workload_text(facts, width), list_text("Notes", facts.notes, width),
+       engine_remarks_text(facts, width), assumptions_text(report, width), next_text(facts)},
+      "\n");
 }
 
 }  // namespace tidegate

@@ -45,9 +45,9 @@ struct Trial {
 
 class Search {
  public:
-  Search(const std::string& path, const std::vector<Override>& overrides, const Prediction& base,
-         const FixSearch& search)
-      : path_(path), overrides_(overrides), base_(base), search_(search) {}
+  Search(const ScenarioSource& source, const std::vector<Override>& overrides,
+         const Prediction& base, const FixSearch& search)
+      : source_(source), overrides_(overrides), base_(base), search_(search) {}
 
   std::int32_t tried() const { return tried_; }
   const std::vector<Trial>& trials() const { return trials_; }
@@ -62,7 +62,7 @@ class Search {
     std::vector<Override> overrides = overrides_;
     overrides.insert(overrides.end(), change.sets.begin(), change.sets.end());
     try {
-      Scenario scenario = load_scenario(path_, overrides);
+      Scenario scenario = load_scenario(source_, overrides);
       if (!change.instead_of.empty()) accepted_.insert(change.instead_of);
       if (search_.progress) search_.progress(tried_);
       ++tried_;
@@ -92,7 +92,7 @@ class Search {
     return fix;
   }
 
-  const std::string& path_;
+  const ScenarioSource& source_;
   const std::vector<Override>& overrides_;
   const Prediction& base_;
   const FixSearch& search_;
@@ -183,10 +183,15 @@ std::vector<const Trial*> smallest(const std::vector<Trial>& trials, std::size_t
 
 Report::Fixes find_fixes(const std::string& path, const std::vector<Override>& overrides,
                          const Prediction& base, const FixSearch& search) {
-  const Scenario scenario = load_scenario(path, overrides);
-  std::vector<Change> changes = changes_for(base, scenario, scenario_values(path, overrides));
+  return find_fixes(scenario_source(path), overrides, base, search);
+}
+
+Report::Fixes find_fixes(const ScenarioSource& source, const std::vector<Override>& overrides,
+                         const Prediction& base, const FixSearch& search) {
+  const Scenario scenario = load_scenario(source, overrides);
+  std::vector<Change> changes = changes_for(base, scenario, scenario_values(source, overrides));
   std::ranges::stable_sort(changes, {}, [](const Change& c) { return c.sets.size(); });
-  Search run(path, overrides, base, search);
+  Search run(source, overrides, base, search);
   for (const Change& change : changes) run.attempt(change, search.most_simulations);
   const std::vector<Trial> singles = run.trials();
   const Needs needs = needs_of(base.report);

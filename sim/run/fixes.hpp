@@ -17,7 +17,7 @@ struct FixSearch {
 };
 
 /// Changes with which a scenario that does not fit would fit. `base` is the prediction of
-/// load_scenario(path, overrides). Every single change (changes.hpp) is simulated as long as
+/// load_scenario(source, overrides). Every single change (changes.hpp) is simulated as long as
 /// simulations are left; when fewer than wanted fit, pairs of those that do not fit alone follow,
 /// in the order of the need and the time that the single ones let expect; when nothing fits, the
 /// nearest together with one more.
@@ -26,6 +26,8 @@ struct FixSearch {
 /// the fastest comes first and others only if nothing else is left; never one that contains
 /// another. Every change leaves tokens per iteration as they are. The same input gives the same
 /// answer.
+Report::Fixes find_fixes(const ScenarioSource& source, const std::vector<Override>& overrides,
+                         const Prediction& base, const FixSearch& search = {});
 Report::Fixes find_fixes(const std::string& path, const std::vector<Override>& overrides,
                          const Prediction& base, const FixSearch& search = {});
 

@@ -54,6 +54,7 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layou
                  .hardware_flops = ranks_per_rank_here * computed(plan, timeline),
                  .assumptions = assumptions_of(scenario.machine),
                  .notes = {},
+                 .engine_remarks = {},
                  .next = {},
                  .storage = {},
                  .allocator = scenario.allocator};

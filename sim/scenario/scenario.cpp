@@ -195,15 +195,24 @@ Override read_override(const std::string& text) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-yaml::Value scenario_values(const std::string& path, const std::vector<Override>& overrides) {
-  yaml::Value root = yaml::load_file(path);
+ScenarioSource scenario_source(const std::string& path) {
+  return {yaml::load_file(path), std::filesystem::path(path).stem().string(), path};
+}
+
+yaml::Value scenario_values(const ScenarioSource& source, const std::vector<Override>& overrides) {
+  yaml::Value root = source.root;
   override_keys(root, overrides);
   return root;
 }
+yaml::Value scenario_values(const std::string& path, const std::vector<Override>& overrides) {
+  return scenario_values(scenario_source(path), overrides);
+}
 
+Scenario load_scenario(const ScenarioSource& source, const std::vector<Override>& overrides) {
+  return read_scenario(source.root, source.name, source.path, overrides);
+}
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides) {
-  return read_scenario(yaml::load_file(path), std::filesystem::path(path).stem().string(), path,
-                       overrides);
+  return load_scenario(scenario_source(path), overrides);
 }
 
 Draft draft_scenario(const std::string& path, const std::vector<Override>& overrides) {

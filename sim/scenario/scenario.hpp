@@ -41,12 +41,22 @@ using Override = std::pair<std::string, std::string>;
 /// "key=value" as given to --set. Throws InputError when there is no '='.
 Override read_override(const std::string& text);
 
+/// What scenarios are read from again and again with other overrides: values, the title when they
+/// have none, and the file to which their paths are relative.
+struct ScenarioSource {
+  yaml::Value root;
+  std::string name, path;
+};
+/// Reads a file. Throws InputError.
+ScenarioSource scenario_source(const std::string& path);
+
 /// Reads a scenario that stands in another file: `root` is its map, `path` that file, to which the
 /// scenario's own paths are relative. Throws InputError with all problems, or those of its profile.
 Scenario read_scenario(yaml::Value root, const std::string& name, const std::string& path,
                        const std::vector<Override>& overrides = {});
 /// The file's values with the overrides in place, those of the profile left out.
 yaml::Value scenario_values(const std::string& path, const std::vector<Override>& overrides);
+yaml::Value scenario_values(const ScenarioSource& source, const std::vector<Override>& overrides);
 
 /// A scenario file and its machine, read once for many variations.
 struct Draft {
@@ -64,5 +74,6 @@ Scenario read_scenario(const Draft& draft, const std::vector<Override>& override
 
 /// Reads a scenario file. Throws InputError with all problems of the file, or of its profile.
 Scenario load_scenario(const std::string& path, const std::vector<Override>& overrides = {});
+Scenario load_scenario(const ScenarioSource& source, const std::vector<Override>& overrides = {});
 
 }  // namespace tidegate

@@ -117,7 +117,7 @@ TEST_CASE("shares become the fork's nearest integer, and the difference is said"
   CHECK(offload["nvme_path"] == "/mnt/nvme;/mnt/pfs");
   CHECK(offload["dist_opt_ratio"] == 3);
   CHECK_THAT(remark_on(w.remarks, "assignment"),
-             Containing("changed: ") && Containing("every 3th sub-group to pfs, which is 0.333 of "
+             Containing("changed: ") && Containing("one sub-group in 3 to pfs, which is 0.333 of "
                                                    "them and not 0.3"));
 }
 
