@@ -35,8 +35,10 @@ struct Group {
 /// Every task counts for the resource of which it takes the largest fraction, and its side. `ratio`
 /// is the median of measured over predicted time of these tasks, weighted with predicted time, the
 /// lateness of the host taken off; `spread` the width of the middle half of the same distribution,
-/// over the median. A suspect has a ratio that is off by more than 6 % and by more than its spread
-/// and, being common to all, is a rate of the profile that is wrong and not a coincidence.
+/// over the median. A suspect has a ratio that is off by more than 6 % and by more than its spread,
+/// and the time during which any of its tasks ran is off by 6 % in the same direction: how works
+/// that meet divide a device changes their times, but not that. Being common to all, this is a rate
+/// of the profile that is wrong, and no coincidence.
 struct Suspect {
   std::string device;  ///< of a storage path with its direction: "nvme0 writes"
   std::size_t tasks = 0;

@@ -26,6 +26,28 @@ struct Ratio {
   double value = 1, weight = 0;
 };
 
+struct Interval {
+  Instant from, to;
+};
+// Length of the union.
+double covered(std::vector<Interval> intervals) {
+  std::ranges::sort(intervals, {}, &Interval::from);
+  Instant sum = 0, until = 0;
+  for (const auto& [from, to] : intervals) {
+    sum += std::max<Instant>(0, to - std::max(from, until));
+    until = std::max(until, to);
+  }
+  return static_cast<double>(sum);
+}
+
+// What is known of the tasks of one device.
+struct Evidence {
+  std::vector<Ratio> ratios;
+  std::vector<Interval> predicted, measured;
+
+  double busy_ratio() const { return covered(measured) / covered(predicted); }
+};
+
 // The value below which `part` of the weight lies, the ratios being sorted.
 double quantile(const std::vector<Ratio>& sorted, double part) {
   double all = 0, below = 0;
@@ -53,6 +75,13 @@ std::string text_of(std::span<const Demand> demands, std::span<const Resource> r
   return name + (side == 0 ? " reads" : " writes");
 }
 
+bool is_off(double ratio, double busy_ratio, double spread) {
+  const double off = std::log(ratio), busy_off = std::log(busy_ratio);
+  const double least = std::log1p(least_deviation);
+  return std::abs(off) >= std::max(least, spread) && off * busy_off > 0 &&
+         std::abs(busy_off) >= least;
+}
+
 Seconds exposed(const Plan& plan, std::span<const Demand> demands, std::span<const Segment> path,
                 const Device& device) {
   Seconds sum;
@@ -70,7 +99,7 @@ std::vector<Suspect> find_suspects(const Plan& plan, const Timeline& predicted,
                                    std::span<const Resource> resources,
                                    std::span<const Instant> lateness, std::span<const Segment> path,
                                    double iterations) {
-  std::map<Device, std::vector<Ratio>> ratios;
+  std::map<Device, Evidence> devices;
   for (std::uint32_t t = 0; t < plan.size(); ++t) {
     const auto device = dominant(demands[index(plan.tasks[t].work)]);
     const Instant expected = predicted.end[t] - predicted.start[t];
@@ -78,15 +107,18 @@ std::vector<Suspect> find_suspects(const Plan& plan, const Timeline& predicted,
     const Instant seen = measured.end[t] - measured.start[t] - late;
     if (!device || expected < shortest || seen < shortest) continue;
     const auto weight = static_cast<double>(expected);
-    ratios[*device].push_back({static_cast<double>(seen) / weight, weight});
+    Evidence& evidence = devices[*device];
+    evidence.ratios.push_back({static_cast<double>(seen) / weight, weight});
+    evidence.predicted.push_back({predicted.start[t], predicted.end[t]});
+    evidence.measured.push_back({measured.start[t], measured.start[t] + seen});
   }
   std::vector<Suspect> suspects;
-  for (auto& [device, list] : ratios) {
+  for (auto& [device, evidence] : devices) {
+    std::vector<Ratio>& list = evidence.ratios;
     std::ranges::sort(list, {}, &Ratio::value);
     const double ratio = quantile(list, 0.5);
     const double spread = (quantile(list, 0.75) - quantile(list, 0.25)) / ratio;
-    const double off = std::abs(std::log(ratio));
-    if (off < std::log1p(least_deviation) || off < spread) continue;
+    if (!is_off(ratio, evidence.busy_ratio(), spread)) continue;
     suspects.push_back({text_of(demands, resources, device), list.size(), ratio, spread,
                         exposed(plan, demands, path, device) / iterations});
   }

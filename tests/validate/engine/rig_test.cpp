@@ -21,7 +21,7 @@ workload:
   sequence: 128
 hardware: paced_rig
 ranks: 1
-iterations: 2
+iterations: 3
 policy: {zero: {stage: 3, param_persistence_threshold: 1000}}
 )";
 
