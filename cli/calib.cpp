@@ -10,6 +10,8 @@
 #include <CLI/CLI.hpp>
 
 #include "calib/kernels/kernels.hpp"
+#include "calib/profile/diff.hpp"
+#include "calib/profile/show.hpp"
 #include "calib/run/run.hpp"
 #include "cli/common.hpp"
 #include "models/base/error.hpp"
@@ -126,6 +128,21 @@ int calib_command(const CalibFlags& flags) {
   return outcome.is_complete ? 0 : interrupted;
 }
 
+void add_show_and_diff(CLI::App& calib, CalibFlags& flags) {
+  CLI::App* show = calib.add_subcommand("show", "a measured profile as a page");
+  show->add_option("profile", flags.show, "profile that calib wrote")->required();
+  show->footer("Example:\n  tidegate calib show my_node.yaml");
+  show->callback([&flags] { print(calib::show_text(not_a_folder(flags.show))); });
+  CLI::App* diff = calib.add_subcommand("diff", "what changed between two profiles beyond noise");
+  diff->add_option("profiles", flags.diff, "two profiles")->required()->expected(2);
+  diff->add_flag("--json", flags.json, "print JSON");
+  diff->footer("Example:\n  tidegate calib diff monday.yaml tuesday.yaml");
+  diff->callback([&flags] {
+    const calib::Diff d = calib::diff(not_a_folder(flags.diff[0]), not_a_folder(flags.diff[1]));
+    print(flags.json ? calib::to_json(d) : calib::to_text(d));
+  });
+}
+
 }  // namespace
 
 void add_calib(CLI::App& app, CalibFlags& flags, int& code) {
@@ -173,6 +190,7 @@ void add_calib(CLI::App& app, CalibFlags& flags, int& code) {
       "  tidegate calib show my_node.yaml\n"
       "  tidegate calib diff monday.yaml tuesday.yaml\n"
       "Exit codes: 0 complete, 2 wrong input, 3 machine error, 130 interrupted");
+  add_show_and_diff(*calib, flags);
   calib->callback([calib, &flags, &code] {
     if (calib->get_subcommands().empty()) code = calib_command(flags);
   });

@@ -43,6 +43,7 @@ double bound(const Node& node) { return node.is_null() ? infinity : node.number(
 
 Calibration::Texts texts(const Node& node) {
   Calibration::Texts all;
+  if (node.is_null()) return all;
   Map in = node.map();
   for (const auto& [key, value] : in.all()) all.emplace_back(key, value.text());
   return all;
@@ -164,16 +165,6 @@ Calibration::Spread read_spread(const std::string& row, const Node& node) {
   return {.row = row};
 }
 
-void read_nodes(const Node& node, Calibration& c) {
-  Map in = node.map();
-  c.nodes = in.count("count", 1);
-  if (const auto slow = in.find("slow")) c.slow_nodes = texts(*slow);
-  if (const auto spread = in.find("spread")) {
-    Map rows = spread->map();
-    for (const auto& [row, value] : rows.all()) c.spreads.push_back(read_spread(row, value));
-  }
-}
-
 // Each entry of the map at `key`, if it is there.
 template <class T>
 void read_all(Map& in, const char* key, std::vector<T>& all,
@@ -182,6 +173,13 @@ void read_all(Map& in, const char* key, std::vector<T>& all,
   if (!node || node->is_null()) return;
   Map entries = node->map();
   for (const auto& [name, value] : entries.all()) all.push_back(read(name, value));
+}
+
+void read_nodes(const Node& node, Calibration& c) {
+  Map in = node.map();
+  c.nodes = in.count("count", 1);
+  if (const auto slow = in.find("slow")) c.slow_nodes = texts(*slow);
+  read_all(in, "spread", c.spreads, read_spread);
 }
 
 }  // namespace

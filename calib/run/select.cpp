@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/core.h>
 
 #include "calib/bench/canaries.hpp"
 #include "calib/run/run.hpp"
+#include "calib/storage/storage_bench.hpp"
 #include "models/base/error.hpp"
 
 namespace tidegate::calib {
@@ -45,6 +47,10 @@ Selected select(const RunOptions& options, const Setup& setup) {
     selected.not_measured.emplace_back("only", "left out by --only: " + left_out);
   }
   selected.canaries = cpu_canaries(setup);
+  const bool has_storage = options.only.empty() || std::ranges::count(options.only, "storage") > 0;
+  if (has_storage && !setup.storage.empty()) {
+    std::ranges::move(storage_canaries(setup), std::back_inserter(selected.canaries));
+  }
   return selected;
 }
 

@@ -73,6 +73,7 @@ TEST_CASE("what could not be told is infinite", "[calibration]") {
 
 TEST_CASE("only tool and created are required of a calibration", "[calibration]") {
   CHECK(read("{tool: t, created: now}").fits.empty());
+  CHECK(read("tool: t\ncreated: now\nnodes:\n  count: 2\n  slow: {}\n  spread:\n").nodes == 2);
   CHECK_THROWS_WITH(read("{tool: t}"), Containing("created: is missing"));
 }
 

@@ -1,0 +1,212 @@
+#include "calib/profile/show.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "calib/fit/fit.hpp"
+#include "calib/profile/values.hpp"
+#include "models/calibration.hpp"
+
+namespace tidegate::calib {
+namespace {
+
+using Table = Calibration::Table;
+
+std::string percent(double part) {
+  return std::isfinite(part) ? fmt::format("{:.2g} %", 100 * part) : "not told";
+}
+std::string number(double v) { return std::isfinite(v) ? fmt::format("{:.4g}", v) : "?"; }
+
+std::string heading(const ProfileValues& profile) {
+  return profile.name + (profile.description.empty() ? "" : "\n" + profile.description) + "\n";
+}
+
+std::string account(const Calibration& c) {
+  std::string text = fmt::format("\nmeasured {} by {}{}\n", c.created, c.tool,
+                                 c.is_complete ? "" : ": INTERRUPTED, not complete");
+  if (!c.command.empty()) text += "  " + c.command + "\n";
+  text += fmt::format("  {:.0f} s, {} passes, seed {}\n", c.seconds, c.passes, c.seed);
+  if (c.gate) {
+    text += fmt::format(
+        "  {} samples count, {} rejected beside other work (limits {:g} cores, {})\n",
+        c.gate->accepted, c.gate->rejected, c.gate->foreign_cores, to_text(c.gate->foreign_io));
+  }
+  if (c.raw) text += fmt::format("  samples: {}, {} blocks\n", c.raw->file, c.raw->blocks);
+  for (const auto& [key, fact] : c.host) text += fmt::format("  {:<13} {}\n", key, fact);
+  if (c.error_floor) {
+    text += fmt::format(
+        "\nno prediction here can be trusted further than\n  {} where compute is the bound, {} "
+        "where storage is, {} where they overlap\n",
+        percent(c.error_floor->compute_bound), percent(c.error_floor->io_bound),
+        percent(c.error_floor->overlapped));
+  }
+  return text;
+}
+
+std::string nodes(const Calibration& c) {
+  if (c.nodes < 2) return "";
+  std::string text = fmt::format("\n{} nodes\n", c.nodes);
+  for (const auto& [name, evidence] : c.slow_nodes) {
+    text += fmt::format("  slow: {}: {}\n", name, evidence);
+  }
+  for (const auto& s : c.spreads) {
+    text += fmt::format("  {:<34} {} to {}, median {}\n", s.row, number(s.least), number(s.most),
+                        number(s.middle));
+  }
+  return text;
+}
+
+std::string checks(const Calibration& c) {
+  if (c.checks.empty()) return "";
+  std::string text = "\nchecks\n";
+  for (const Calibration::Check& check : c.checks) {
+    text += fmt::format("  {:<22} {:<10} {}\n", check.name, name_of(check.verdict), check.evidence);
+  }
+  return text;
+}
+
+std::string values(const ProfileValues& profile) {
+  std::string text = "\nvalues (one standard deviation)\n";
+  for (const ProfileValue& v : profile.values) {
+    const std::string shown = v.curve.empty() ? v.text : fmt::format("{} points", v.curve.size());
+    const std::string noise = v.uncertainty > 0 ? "±" + percent(v.uncertainty) : "";
+    text += fmt::format("  {:<32} {:>16} {:<8} {}{}\n", v.key, shown, noise,
+                        v.is_assumed ? "assumed: " : "", v.origin);
+  }
+  return text;
+}
+
+double column_end(const Table& table, std::size_t column, bool most) {
+  double end = table.rows[0][column];
+  for (const auto& row : table.rows) {
+    end = most ? std::max(end, row[column]) : std::min(end, row[column]);
+  }
+  return end;
+}
+
+// Columns of the table that are the coordinates of the fit: the first with each of its ranges.
+std::optional<std::vector<std::size_t>> columns_of(const Calibration::Fit& fit,
+                                                   const Table& table) {
+  std::vector<std::size_t> columns;
+  for (const auto& [least, most] : fit.domain) {
+    std::size_t c = 0;
+    const auto is_same = [](double a, double b) { return std::abs(a - b) <= 1e-4 * std::abs(b); };
+    while (c < table.coordinates.size() && !(std::ranges::find(columns, c) == columns.end() &&
+                                             is_same(column_end(table, c, false), least) &&
+                                             is_same(column_end(table, c, true), most))) {
+      ++c;
+    }
+    if (c == table.coordinates.size()) return std::nullopt;
+    columns.push_back(c);
+  }
+  return columns;
+}
+
+// log(model/measured) of the settings, in the order of the table; empty when they cannot be told.
+std::vector<double> residuals_of(const Calibration::Fit& fit, const Calibration& c) {
+  const auto form = form_named(fit.form);
+  const auto table = std::ranges::find(c.tables, fit.quantity, &Table::quantity);
+  if (!form || fit.domain.empty() || table == c.tables.end() || table->rows.empty()) return {};
+  const auto columns = columns_of(fit, *table);
+  if (!columns) return {};
+  std::vector<double> parameters, residuals;
+  for (const auto& p : fit.parameters) parameters.push_back(p.value);
+  for (const auto& row : table->rows) {
+    std::vector<double> x;
+    for (const std::size_t column : *columns) x.push_back(row[column]);
+    const double measured = row[table->coordinates.size()];
+    const double r = std::log(value_of(*form, parameters, x) / measured);
+    residuals.push_back(std::isfinite(r) ? r : std::numeric_limits<double>::quiet_NaN());
+  }
+  return residuals;
+}
+
+std::string residual_line(const Calibration::Fit& fit, const Calibration& c, Glyphs glyphs) {
+  const std::vector<double> residuals = residuals_of(fit, c);
+  double most = 0;
+  for (const double r : residuals) most = std::isfinite(r) ? std::max(most, std::abs(r)) : most;
+  if (residuals.empty()) return "";
+  return fmt::format("    {}  log(model/measured) of {} settings, within {}\n",
+                     sparkline(residuals, -most, most, glyphs), residuals.size(), percent(most));
+}
+
+std::string fits(const Calibration& c, Glyphs glyphs) {
+  if (c.fits.empty()) return "";
+  std::string text = "\nfits (95 % intervals)\n";
+  for (const Calibration::Fit& fit : c.fits) {
+    text += fmt::format("  {}: {}, {}\n", fit.quantity, fit.form,
+                        fit.is_used ? "used" : "not used, its table is");
+    for (const auto& p : fit.parameters) {
+      text += fmt::format("    {:<8} {:>11}  {} to {}\n", p.name, number(p.value), number(p.low),
+                          number(p.high));
+    }
+    text += fmt::format(
+        "    errors: {} at the settings, {} at settings left out, {} in passes left out; the "
+        "measurement's own: {}\n",
+        percent(fit.residual), percent(fit.held_out_setting), percent(fit.held_out_pass),
+        percent(fit.measurement));
+    text += residual_line(fit, c, glyphs);
+  }
+  return text;
+}
+
+std::string tables(const Calibration& c, Glyphs glyphs) {
+  if (c.tables.empty()) return "";
+  std::string text = "\nmeasured (least to most)\n";
+  for (const Table& table : c.tables) {
+    if (table.rows.empty()) continue;
+    const std::size_t at = table.coordinates.size();
+    std::vector<double> column;
+    for (const auto& row : table.rows) column.push_back(row[at]);
+    const double low = column_end(table, at, false), high = column_end(table, at, true);
+    text += fmt::format("  {:<24} {} to {} {}  {}\n", table.quantity, number(low), number(high),
+                        table.unit, sparkline(column, low, high, glyphs, 40));
+  }
+  return text;
+}
+
+std::string canaries(const Calibration& c) {
+  if (c.canaries.empty()) return "";
+  std::string text = "\ncanaries (a fixed probe, again and again)\n";
+  for (const Calibration::Canary& canary : c.canaries) {
+    text += fmt::format("  {:<12} {} samples, spread {}, drift {}\n", canary.name, canary.samples,
+                        percent(canary.spread), percent(canary.drift));
+  }
+  return text;
+}
+
+std::string not_measured(const Calibration& c) {
+  if (c.not_measured.empty()) return "";
+  std::string text = "\nnot measured\n";
+  for (const auto& [name, why] : c.not_measured) text += fmt::format("  {:<22} {}\n", name, why);
+  return text;
+}
+
+// Replaces what is not ASCII in our own words.
+std::string plain(std::string text, Glyphs glyphs) {
+  if (glyphs == Glyphs::utf8) return text;
+  for (std::size_t at = 0; (at = text.find("±", at)) != std::string::npos;) {
+    text.replace(at, std::string("±").size(), "+-");
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string show_text(const std::string& path, Glyphs glyphs) {
+  const ProfileValues profile = values_of(path);
+  const std::optional<Calibration> c = load_calibration(path);
+  if (!c) {
+    return heading(profile) + "\nnot measured by tidegate calib: no section calibration\n" +
+           plain(values(profile), glyphs);
+  }
+  return heading(profile) + account(*c) + nodes(*c) + checks(*c) + plain(values(profile), glyphs) +
+         fits(*c, glyphs) + tables(*c, glyphs) + canaries(*c) + not_measured(*c);
+}
+
+}  // namespace tidegate::calib
