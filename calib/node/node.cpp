@@ -89,12 +89,15 @@ std::string host_name(const Setup& setup) {
 }  // namespace
 
 NodeProfile node_profile(const Measurements& m, const Setup& setup,
-                         const std::optional<NamedGpus>& gpus) {
+                         const std::optional<NamedGpus>& gpus, const GpuNames& found) {
   NodeProfile profile;
   profile.name = "calibrated_" + setup.host.id;
   profile.description = host_name(setup) + ", measured by tidegate calib";
-  profile.sections.push_back(gpus ? component_section(*gpus)
-                                  : cpu_device_section(m, setup, profile.missing));
+  profile.sections.push_back(gpus              ? component_section(*gpus)
+                             : found.count > 0 ? gpu_section(m, found, profile.missing)
+                                               : cpu_device_section(m, setup, profile.missing));
+  if (auto fabric = fabric_section(m, profile.missing))
+    profile.sections.push_back(std::move(*fabric));
   profile.sections.push_back(host_section(m, setup, profile.missing));
   if (!rows_of(m, "net.send").empty()) {
     profile.sections.push_back(network_section(m, profile.missing));

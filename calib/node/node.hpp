@@ -67,6 +67,13 @@ struct NamedGpus {
   std::int32_t count = 1;
 };
 
+/// The GPUs of the node, where CUDA found any.
+struct GpuNames {
+  std::string name;
+  Bytes memory;
+  std::int32_t count = 0;
+};
+
 struct NodeProfile {
   std::string name, description;
   std::vector<Section> sections;
@@ -87,7 +94,7 @@ struct NodeProfile {
 ///
 /// Throws InputError when a component cannot be read.
 NodeProfile node_profile(const Measurements& measurements, const Setup& setup,
-                         const std::optional<NamedGpus>& gpus);
+                         const std::optional<NamedGpus>& gpus, const GpuNames& found = {});
 
 /// The file. `account` goes into its section calibration.
 std::string to_yaml(const NodeProfile& profile, const Measurements& measurements,

@@ -38,6 +38,10 @@ Section cpu_device_section(const Measurements& m, const Setup& setup,
                            std::vector<std::string>& missing);
 Section path_section(const Measurements& m, const StorageTarget& target,
                      std::vector<std::string>& missing);
+/// Of the `gpu.…` rows; all GPUs are alike.
+Section gpu_section(const Measurements& m, const GpuNames& gpus, std::vector<std::string>& missing);
+/// Of gpu.all_reduce; nothing where there is one GPU.
+std::optional<Section> fabric_section(const Measurements& m, std::vector<std::string>& missing);
 /// Of `net.…` rows; the caller asks only where there are any.
 Section network_section(const Measurements& m, std::vector<std::string>& missing);
 /// The entries of a component file, with the number of GPUs.

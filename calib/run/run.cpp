@@ -2,6 +2,7 @@
 
 #include "calib/checks/checks.hpp"
 #include "calib/cluster/together.hpp"
+#include "calib/cuda/facts.hpp"
 #include "calib/node/estimate.hpp"
 #include "calib/storage/storage_bench.hpp"
 
@@ -171,6 +172,12 @@ std::vector<Check> judge(const Measurements& m, const rig::Readings& before) {
   return checks;
 }
 
+GpuNames gpus_here() {
+  const std::vector<cuda::GpuFacts> all = cuda::gpu_facts();
+  if (all.empty()) return {};
+  return {all[0].name, all[0].memory, static_cast<std::int32_t>(all.size())};
+}
+
 // Experiments on every path whose files were just made.
 std::function<void(Bench&)> experiments(const Setup& setup, std::vector<CheckResult>& results) {
   return [&setup, &results](Bench& bench) {
@@ -224,7 +231,7 @@ Outcome run(const RunOptions& options, Team& team,
     outcome.account.spreads = spreads(nodes);
     outcome.account.slow = slow_nodes(outcome.outliers);
   }
-  outcome.node = node_profile(outcome.measurements, setup, options.gpus);
+  outcome.node = node_profile(outcome.measurements, setup, options.gpus, gpus_here());
   write_results(outcome, options);
   return outcome;
 }

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "calib/bench/canaries.hpp"
+#include "calib/cuda/benches.hpp"
 #include "calib/run/run.hpp"
 #include "calib/storage/storage_bench.hpp"
 #include "models/base/error.hpp"
@@ -11,9 +12,15 @@
 namespace tidegate::calib {
 namespace {
 
+std::vector<BenchEntry> all_benches() {
+  std::vector<BenchEntry> all(bench_table().begin(), bench_table().end());
+  all.insert(all.end(), cuda::bench_table().begin(), cuda::bench_table().end());
+  return all;
+}
+
 void check_names(const std::vector<std::string>& only) {
   std::vector<std::string> names;
-  for (const BenchEntry& entry : bench_table()) names.emplace_back(entry.name);
+  for (const BenchEntry& entry : all_benches()) names.emplace_back(entry.name);
   for (const std::string& name : only) {
     if (std::ranges::find(names, name) != names.end()) continue;
     const std::string near = nearest(name, names);
@@ -31,7 +38,7 @@ Selected select(const RunOptions& options, const Setup& setup) {
   check_names(options.only);
   Selected selected;
   std::string left_out;
-  for (const BenchEntry& entry : bench_table()) {
+  for (const BenchEntry& entry : all_benches()) {
     const std::string name(entry.name);
     if (!options.only.empty() && std::ranges::find(options.only, name) == options.only.end()) {
       left_out += (left_out.empty() ? "" : ", ") + name;
