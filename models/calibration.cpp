@@ -71,6 +71,7 @@ Calibration::Raw read_raw(const Node& node) {
   Map in = node.map();
   return {.file = in.text("file"),
           .sha256 = in.text_or("sha256", ""),
+          .fnv1a = in.text_or("fnv1a", ""),
           .blocks = in.count_or("blocks", 0)};
 }
 

@@ -20,7 +20,7 @@ struct Calibration {
     BytesPerSecond foreign_io;
   };
   struct Raw {
-    std::string file, sha256;
+    std::string file, sha256, fnv1a;  ///< either checksum
     std::int64_t blocks = 0;
   };
   /// Relative difference that two runs of the same thing show.
