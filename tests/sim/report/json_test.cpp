@@ -44,6 +44,7 @@ Report full_report() {
   run.facts.storage = {{"nvme0", Bytes(1e15), 1}};
   run.facts.assumptions = {"assumed"};
   run.facts.notes = {"noted"};
+  run.facts.engine_remarks = {{"ignored", "aio", "ds.json:1:2", "nothing is on nvme"}};
   Report report = run.report();
   report.elasticities = {{"drive", 0.5}};
   report.fixes = {
