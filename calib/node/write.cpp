@@ -119,9 +119,12 @@ void write_blocks_and_floors(std::string& out, const NodeProfile& profile, const
     out += fmt::format("  raw: {{file: {}, fnv1a: {}, blocks: {}}}\n", scalar_text(a.raw_file),
                        a.raw_hash, blocks);
   }
+  // What was not measured is not told, rather than perfect.
+  const auto floor = [](double part) { return part > 0 ? percent(part) : std::string("inf %"); };
+  const bool has_both = profile.floors.compute > 0 && profile.floors.io > 0;
   out += fmt::format("  error_floor: {{compute_bound: {}, io_bound: {}, overlapped: {}}}\n",
-                     percent(profile.floors.compute), percent(profile.floors.io),
-                     percent(profile.floors.overlapped));
+                     floor(profile.floors.compute), floor(profile.floors.io),
+                     floor(has_both ? profile.floors.overlapped : 0));
 }
 
 void write_nodes(std::string& out, const Account& a) {

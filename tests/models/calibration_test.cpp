@@ -50,7 +50,7 @@ TEST_CASE("a section calibration is read with all that it says", "[calibration]"
   CHECK(c.tool == "tidegate 0.1.0 (abc)");
   CHECK(c.host.size() == 7);
   REQUIRE(c.gate.has_value());
-  CHECK(c.raw->sha256 == "abcd");
+  CHECK(c.raw->fnv1a == "abcd");
   CHECK(read("{tool: t, created: now, raw: {file: f, fnv1a: affe}}").raw->fnv1a == "affe");
   CHECK(c.gate->foreign_io.value() == 15e6);
   CHECK(c.error_floor->io_bound == Approx(0.079));
