@@ -410,6 +410,56 @@ TEST_CASE("every command explains itself with an example", "[cli]") {
       std::regex_search(version.out, std::regex("^tidegate [0-9]+\\.[0-9]+\\.[0-9]+ \\(.+\\)\n$")));
 }
 
+TEST_CASE("tune prints a grid, its best, and a command that runs as it stands", "[cli]") {
+  const TemporaryFolder folder;
+  const std::string policy = "{zero: {stage: 1}, optimizer: zero_offload}";
+  const std::string path = folder.write("s.yaml", scenario(good_workload, policy));
+  const std::string csv = (folder.path() / "grid.csv").string();
+  const std::vector<std::string> grid = {
+      "tune", path, "--over", "policy.zero.stage=1,2,3", "--over", "workload.micro_batch=1,2"};
+  auto with_csv = grid;
+  with_csv.insert(with_csv.end(), {"--csv", csv});
+  const Finished run = tidegate_with(with_csv);
+  INFO(run.err);
+  CHECK(run.code == 0);
+  CHECK_THAT(run.out, Containing("policy.zero.stage  workload.micro_batch"));
+  CHECK_THAT(run.out, Containing("Best:  "));
+  const std::string table = text_of(csv);
+  CHECK(std::ranges::count(table, '\n') == 7);  // a header, and 3 x 2 rows
+  auto as_json = grid;
+  as_json.emplace_back("--json");
+  const json result = parsed(tidegate_with(as_json));
+  CHECK(result.at("schema") == "tidegate.tune/1");
+  REQUIRE(result.at("candidates").size() == 6);
+  std::vector<std::string> command = {"simulate", path, "--json"};
+  for (const json& set : result.at("best").at("sets")) {
+    command.emplace_back("--set");
+    command.push_back(set.get<std::string>());
+  }
+  const json again = parsed(tidegate_with(command));
+  const double time = result.at("best").at("iteration_s").get<double>();
+  CHECK(again.at("iteration_s").get<double>() == Approx(time).epsilon(0.001));
+}
+
+TEST_CASE("tune refuses what it does not know", "[cli]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("s.yaml", scenario(good_workload));
+  const auto refused = [&](std::vector<std::string> flags, const std::string& message) {
+    flags.insert(flags.begin(), {"tune", path});
+    const Finished run = tidegate_with(flags);
+    INFO(message);
+    CHECK(run.code == 2);
+    CHECK(run.out.empty());
+    CHECK_THAT(run.err, Containing(message));
+  };
+  refused({"--over", "policy.zero.stag=1,2"}, "did you mean 'stage'?");
+  refused({"--over", "buffers"}, "has no key");
+  refused({"--only", "activatons"}, "did you mean 'activations'?");
+  refused({"--limit", "hots=1 GiB"}, "did you mean 'host'?");
+  refused({"--limit", "host=12"}, "has no unit");
+  refused({"--resume"}, "--results");
+}
+
 TEST_CASE("a reader who closes the pipe early is no error", "[cli]") {
   const Finished run = test::run(
       {"/bin/sh", "-c",

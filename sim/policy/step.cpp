@@ -141,7 +141,9 @@ void Step::at_start(const char* task, std::initializer_list<Held> held) {
 Bytes Step::pinned(Bytes bytes) const {
   if (bytes.value() <= 0) return Bytes(0);
   if (!setting_.pins_powers_of_two) return bytes;
-  return Bytes(std::exp2(std::ceil(std::log2(bytes.value()))));
+  int exponent = 0;
+  const bool is_power = std::frexp(bytes.value(), &exponent) == 0.5;
+  return Bytes(std::ldexp(1.0, is_power ? exponent - 1 : exponent));
 }
 
 TaskId Step::add(const char* name, LaneId lane, std::uint16_t rank, std::int32_t item,

@@ -78,7 +78,7 @@ void bound_time(Bound& bound, const Machine& machine, const std::vector<LeastWor
   }
   all.add(passes), all.add(update);
   std::string by_passes = "kernels", by_update = "thread";
-  bound.passes = kernels, bound.update = in_turn;
+  bound.kernels = bound.passes = kernels, bound.update = in_turn;
   raise(bound.passes, by_passes, passes.largest());
   raise(bound.update, by_update, update.largest());
   const bool is_passes = bound.passes >= bound.update;

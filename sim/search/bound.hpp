@@ -39,7 +39,7 @@ KernelTimes kernel_times(const LayerGraph& graph, const Machine& machine);
 /// A pool needs at least what stands in it, a GPU also what forward leaves for backward and the
 /// gradients that a whole backward leaves (ZeRO 0 and 1).
 struct Bound {
-  Seconds time, passes, update;
+  Seconds time, kernels, passes, update;
   std::string limited_by;  ///< "kernels", "thread", or a resource: what makes the larger part
   std::vector<Need> needs;
   bool may_fit() const;

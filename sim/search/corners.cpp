@@ -81,6 +81,10 @@ Picks leaner(CandidatePool& pool, const Space& space, const Picks& crossed) {
 
 Seconds least_bound(CandidatePool& pool, const Space& space, const Picks& crossed, Seconds enough) {
   Seconds least(std::numeric_limits<double>::infinity());
+  // Kernels alone may take too long, and hang on no refinement.
+  const Bound& own = pool.screening(crossed).bound;
+  if (own.time < enough) return own.time;
+  if (own.kernels >= enough) return own.kernels;
   for (const Picks& picks : corners_of(space, crossed, &Axis::fastest)) {
     const Screening& s = pool.screening(picks);
     if (!s.refusal.empty()) continue;

@@ -27,8 +27,10 @@ struct Line {
   Which fastest = Which::none, lean_gpu = Which::none, lean_host = Which::none;
 };
 
-const Values swapped = {"zero_infinity", "mlp_offload"};
-const Values with_paths = {"mlp_offload"};
+// MLP-Offload on a single path has nothing to share out.
+constexpr const char* one_path = "mlp_offload on one path";
+const Values swapped = {"zero_infinity", "mlp_offload", one_path};
+const Values with_paths = {"mlp_offload", one_path};
 const Values on_host = {"zero_offload", "twin_flow"};
 const Values switched = {"false", "true"};
 
@@ -212,11 +214,15 @@ void add(Axis& axis, const std::string& tag, std::vector<Override> sets) {
 
 Axis optimizer_axis(const Scenario& scenario, const yaml::Value& values) {
   const std::string mine = policy_name(values, "optimizer");
-  Axis axis = axis_of("optimizer", mine);
+  const yaml::Value* paths = value_at(values, {"policy", "optimizer", "paths"});
+  const bool is_on_one = mine == "mlp_offload" && paths != nullptr && paths->items.size() == 1;
+  Axis axis = axis_of("optimizer", is_on_one ? one_path : mine);
   open_section(axis, values, "optimizer");
   const auto offer = [&](const std::string& name, const std::string& keys) {
     const std::string more = keys + kept_keys(values, mine, name);
-    add(axis, name, {{"policy.optimizer", fmt::format("{{name: {}{}}}", name, more)}});
+    const bool is_one = keys.starts_with(", paths: [") && keys.find(", ", 2) == std::string::npos;
+    add(axis, is_one ? one_path : name,
+        {{"policy.optimizer", fmt::format("{{name: {}{}}}", name, more)}});
   };
   if (mine != "resident") offer("resident", "");
   if (mine != "zero_offload") offer("zero_offload", "");

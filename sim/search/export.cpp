@@ -26,7 +26,7 @@ ordered_json candidate_json(const Candidate& c) {
     json["bound_limited_by"] = c.screening.bound.limited_by;
   }
   if (!c.trial) return json;
-  json["iteration_time_s"] = c.trial->iteration_time.value();
+  json["iteration_s"] = c.trial->iteration_time.value();
   json["tokens_per_second"] = c.trial->tokens_per_second;
   json["fits"] = c.trial->fits;
   json["pools"] = ordered_json::array();
@@ -111,7 +111,7 @@ std::string to_json(const TuneReport& r) {
 }
 
 std::string to_csv(const TuneReport& r) {
-  std::string text = "sets,changes,fits,trouble,iteration_time_s,tokens_per_second,bound_s\n";
+  std::string text = "sets,changes,fits,trouble,iteration_s,tokens_per_second,bound_s\n";
   for (const Candidate& c : r.tuning.all) {
     std::string sets;
     for (const auto& [key, value] : c.sets) sets += (sets.empty() ? "" : " ; ") + key + "=" + value;

@@ -59,7 +59,7 @@ Bytes bytes_from(const ordered_json& json) {
 
 ordered_json to_json(const std::vector<Override>& sets, const Trial& trial) {
   ordered_json json = {{"sets", texts_of(sets)},
-                       {"iteration_time_s", trial.iteration_time.value()},
+                       {"iteration_s", trial.iteration_time.value()},
                        {"tokens_per_second", trial.tokens_per_second},
                        {"fits", trial.fits}};
   json["pools"] = ordered_json::array();
@@ -82,7 +82,7 @@ ordered_json to_json(const std::vector<Override>& sets, const Trial& trial) {
 }
 
 Trial trial_from(const ordered_json& json) {
-  Trial trial{.iteration_time = Seconds(json.at("iteration_time_s").get<double>()),
+  Trial trial{.iteration_time = Seconds(json.at("iteration_s").get<double>()),
               .tokens_per_second = json.at("tokens_per_second").get<double>(),
               .fits = json.at("fits").get<bool>(),
               .needs = {},

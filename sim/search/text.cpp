@@ -171,9 +171,9 @@ std::string bound_text(const TuneReport& r, std::size_t width) {
     text = "Proved: no configuration of this space is faster.";
   } else if (!t.is_interrupted) {
     text = fmt::format(
-        "Not proved: of {} choices not every refinement was looked at; no configuration of this "
-        "space beats {}, and the best is {} above that.",
-        t.counts.open, to_text(t.bound), percent_text(above));
+        "Not proved: {} choices have refinements that were not looked at and that bounds do not "
+        "rule out. Of the {} configurations looked at, none can beat {}, {} below the best.",
+        t.counts.open, t.counts.screened, to_text(t.bound), percent_text(above / (1 + above)));
   }
   text += fmt::format("{}The best itself cannot take less than {} ({}).", text.empty() ? "" : " ",
                       to_text(own.time), own.limited_by);

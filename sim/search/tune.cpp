@@ -30,6 +30,7 @@ class Search {
   Tuning run() {
     pool_.screen(space_.crossed_picks());
     choose_starts();
+    require_one();
     simulate_today();
     if (options_.simulates_all) {
       simulate_all();
@@ -81,6 +82,14 @@ class Search {
       groups_.push_back(std::move(group));
       if (is_over()) return;
     }
+  }
+
+  // An unknown key, or a value that no combination takes, is a fault of who asked.
+  void require_one() const {
+    const auto is_refused = [](const Group& g) { return g.state == Group::State::refused; };
+    if (groups_.empty() || !std::ranges::all_of(groups_, is_refused)) return;
+    throw InputError(fmt::format("no combination is a configuration; the first: {}",
+                                 pool_.find(groups_.front().crossed)->screening.refusal));
   }
 
   void simulate_today() {
@@ -304,7 +313,6 @@ class Search {
   }
 
   void count_groups(Tuning& tuning) {
-    Seconds least = best_time();
     const std::size_t refined = space_.axes.size() - space_.crossed;
     for (const Group& g : groups_) {
       Tuning::Counts& n = tuning.counts;
@@ -321,13 +329,22 @@ class Search {
         if (bound >= best_time()) {
           ++n.cannot_win;
         } else {
-          ++n.open, least = std::min(least, bound);
+          ++n.open;
         }
       }
     }
-    tuning.bound = least;
+    tuning.bound = least_screened();
     tuning.is_proved =
         tuning.counts.open == 0 && !is_over() && pool_.best() != nullptr && !groups_.empty();
+  }
+
+  // Of all that were looked at: a simulated one takes its time, another no less than its bound.
+  Seconds least_screened() const {
+    Seconds least = best_time();
+    for (const auto& [picks, c] : pool_.all()) {
+      if (!c.trial && may_win(c)) least = std::min(least, c.screening.bound.time);
+    }
+    return least;
   }
 
   void rank(Tuning& tuning) const {
