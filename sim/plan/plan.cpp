@@ -150,6 +150,31 @@ TaskId PlanBuilder::join(const NewTask& task, std::span<const TaskId> after,
   return add(task, Work(Delay{}), after, effects);
 }
 
+ContentId PlanBuilder::content(const Content& content) {
+  const std::size_t hash = hash_of(content);
+  const auto [from, to] = known_contents_.equal_range(hash);
+  for (auto entry = from; entry != to; ++entry) {
+    if (plan_.meaning.content(entry->second) == content) return entry->second;
+  }
+  const auto id = next_id<ContentId>(plan_.meaning.contents);
+  plan_.meaning.contents.push_back(content);
+  known_contents_.emplace(hash, id);
+  return id;
+}
+
+void PlanBuilder::mean(const NewDeed& deed, std::span<const Access> accesses) {
+  ensure(index(deed.task) < plan_.size(), "a deed belongs to a task that was added before");
+  Meaning& meaning = plan_.meaning;
+  meaning.deeds.push_back({.task = deed.task,
+                           .first_access = static_cast<std::uint32_t>(meaning.accesses.size()),
+                           .access_count = static_cast<std::uint32_t>(accesses.size()),
+                           .layer = deed.layer,
+                           .op = deed.op,
+                           .micro_batch = deed.micro_batch,
+                           .verb = deed.verb});
+  meaning.accesses.insert(meaning.accesses.end(), accesses.begin(), accesses.end());
+}
+
 void PlanBuilder::mark(TaskId task, std::uint16_t rank) {
   plan_.marks.push_back({task, iteration_, rank, phase_});
 }
@@ -157,6 +182,7 @@ void PlanBuilder::mark(TaskId task, std::uint16_t rank) {
 Plan PlanBuilder::finish(std::int32_t iterations, std::int32_t ranks) {
   plan_.iterations = iterations;
   plan_.ranks = ranks;
+  if (!plan_.meaning.deeds.empty()) plan_.meaning.put_in_order(plan_.size());
   return std::move(plan_);
 }
 

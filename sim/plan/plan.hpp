@@ -11,6 +11,8 @@
 
 #include "models/base/units.hpp"
 #include "models/work.hpp"
+#include "sim/plan/ids.hpp"
+#include "sim/plan/meaning.hpp"
 
 /// A plan: the task graph of one or more training iterations of one node, as data.
 ///
@@ -34,24 +36,6 @@
 ///
 /// Works are kept once (`works`); a task is 32 bytes plus its predecessors and effects.
 namespace tidegate {
-
-enum class TaskId : std::uint32_t {};
-enum class WorkId : std::uint32_t {};
-enum class LaneId : std::uint16_t {};
-enum class PoolId : std::uint16_t {};
-enum class OwnerId : std::uint16_t {};
-enum class TokenId : std::uint16_t {};
-enum class LockId : std::uint16_t {};
-enum class BufferId : std::uint32_t {};
-enum class NameId : std::uint16_t {};
-enum class ChoiceId : std::uint32_t {};
-
-template <class Id>
-constexpr std::size_t index(Id id)
-  requires std::is_enum_v<Id>
-{
-  return static_cast<std::size_t>(id);
-}
 
 enum class Phase : std::uint8_t { forward, backward, update, other };
 constexpr std::size_t phase_count = 4;
@@ -96,27 +80,6 @@ struct Choice {
   TaskId watched = nobody;
   Rule rule = Rule::unfinished;
 };
-/// Condition of a task or of an effect: always, or only with one outcome of a choice.
-struct When {
-  std::int32_t code = 0;  ///< 0 always, c + 1 when choice c is yes, -(c + 1) when it is no
-
-  static constexpr When yes(ChoiceId c) { return {static_cast<std::int32_t>(index(c)) + 1}; }
-  static constexpr When no(ChoiceId c) { return {-static_cast<std::int32_t>(index(c)) - 1}; }
-  constexpr bool is_always() const { return code == 0; }
-  constexpr bool wants_yes() const { return code > 0; }
-  /// Unless is_always.
-  constexpr ChoiceId choice() const {
-    return static_cast<ChoiceId>(static_cast<std::uint32_t>(code > 0 ? code : -code) - 1);
-  }
-  /// outcomes[c]: 1 when choice c is yes; what is missing is no.
-  constexpr bool holds(std::span<const std::uint8_t> outcomes) const {
-    if (code == 0) return true;
-    const std::size_t c = index(choice());
-    return (c < outcomes.size() && outcomes[c] != 0) == wants_yes();
-  }
-  bool operator==(const When&) const = default;
-};
-
 struct Effect {
   enum class Kind : std::uint8_t { allocate, free, acquire, release, lock, decide };
   std::uint32_t target = 0;  ///< BufferId, TokenId, LockId or ChoiceId
@@ -172,6 +135,7 @@ struct Plan {
   std::vector<TaskId> after_list;   ///< predecessors of all tasks, row by row
   std::vector<Effect> effect_list;  ///< effects of all tasks, row by row
   std::vector<Mark> marks;          ///< phases of an iteration in order, per rank
+  Meaning meaning;                  ///< empty unless it was asked for; no part of a dump
   std::int32_t iterations = 1;
   std::int32_t ranks = 1;
 
@@ -233,6 +197,14 @@ class PlanBuilder {
   /// A task without work: a moment that others can wait for.
   TaskId join(const NewTask& task, std::span<const TaskId> after,
               std::span<const Effect> effects = {});
+  ContentId content(const Content& content);
+  /// The next thing that a task added before does.
+  struct NewDeed {
+    TaskId task{};
+    Deed::Verb verb = Deed::Verb::move;
+    std::int32_t layer = -1, op = -1, micro_batch = -1;
+  };
+  void mean(const NewDeed& deed, std::span<const Access> accesses);
   /// Says that the current phase of the current iteration ends on `rank` with `task`.
   void mark(TaskId task, std::uint16_t rank);
 
@@ -244,6 +216,7 @@ class PlanBuilder {
   std::unordered_map<std::string, NameId> known_names_;
   std::unordered_map<const char*, NameId> known_literals_;
   std::unordered_map<std::string, OwnerId> known_owners_;
+  std::unordered_multimap<std::size_t, ContentId> known_contents_;
   std::uint16_t iteration_ = 0;
   Phase phase_ = Phase::other;
 };

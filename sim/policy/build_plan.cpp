@@ -1,8 +1,10 @@
 #include "sim/policy/build_plan.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "models/base/error.hpp"
+#include "sim/policy/bindings.hpp"
 #include "sim/policy/gradient_buckets.hpp"
 #include "sim/policy/pipeline_links.hpp"
 #include "sim/policy/schedule.hpp"
@@ -23,6 +25,9 @@ class Walker {
             pipeline_schedule(stages(), setting.layout.parallel().chunks, setting.accumulation)) {
     step_.gatherer = &gatherer_;
     step_.gradients = &buckets_;
+    if (!setting.carries_meaning) return;
+    bindings_.emplace(step_);
+    step_.bindings = &*bindings_;
   }
 
   Plan run(std::int32_t iterations) {
@@ -95,7 +100,7 @@ class Walker {
     step_.begin(i, Phase::update);
     for (std::uint16_t r = 0; r < step_.ranks(); ++r)
       policy_.optimizer->update(step_, r, *policy_.parameters);
-    if (zero().stage == 1 || zero().stage == 2) buckets_.gather_updated();
+    if (zero().stage > 0) buckets_.gather_updated();
     step_.end(Phase::update);
   }
 
@@ -175,6 +180,7 @@ class Walker {
   GradientBuckets buckets_;
   PipelineLinks links_;
   std::vector<Action> schedule_;
+  std::optional<Bindings> bindings_;
 };
 
 }  // namespace

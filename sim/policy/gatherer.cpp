@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/base/error.hpp"
+#include "sim/policy/bindings.hpp"
 #include "sim/policy/policy.hpp"
 #include "sim/policy/step.hpp"
 
@@ -131,13 +132,14 @@ void Gatherer::gather(Step& step, std::size_t index, const Communicator& communi
   const RankGroup& group = communicator.group;
   std::vector<TaskId> after;
   std::vector<Effect> effects;
+  const std::vector<std::int32_t> tensors = tensors_of(step, use);
   for (std::uint16_t i = 0; i < group.here; ++i) {
     const std::uint16_t r = group.rank(i);
     std::vector<TaskId> open = gate(index, r);
     const auto thread = step.rank(r).thread.tasks();
     open.insert(open.end(), thread.begin(), thread.end());
-    const std::int64_t shard = sub_modules_[use.layer][use.sub_module].shard;
-    for (const TaskId t : parameters_.fetch(step, r, item, shard, open)) after.push_back(t);
+    const Shards shards{sub_modules_[use.layer][use.sub_module].shard, tensors};
+    for (const TaskId t : parameters_.fetch(step, r, item, shards, open)) after.push_back(t);
     use.buffers[r] = step.plan().buffer(step.gpu_pool(r), owner_, bytes);
     effects.push_back(allocate(use.buffers[r]));
   }
@@ -145,6 +147,17 @@ void Gatherer::gather(Step& step, std::size_t index, const Communicator& communi
   const TaskId task =
       step.add("gather parameters", communicator.lane, group.first, item, work, after, effects);
   for (std::uint16_t i = 0; i < group.here; ++i) use.gather[group.rank(i)] = task;
+  if (step.bindings == nullptr) return;
+  std::vector<PoolId> from;
+  for (std::uint16_t r = 0; r < step.ranks(); ++r) from.push_back(step.gpu_pool(r));
+  step.bindings->gathered(task, tensors, from, !parameters_.stays_on_gpu(), use.buffers);
+}
+
+std::vector<std::int32_t> Gatherer::tensors_of(const Step& step, const Use& use) const {
+  if (step.bindings == nullptr) return {};
+  const SubModule& part = sub_modules_[use.layer][use.sub_module];
+  return step.bindings->tensors_of(use.layer, part.first, part.last,
+                                   step.setting().zero.persistence_threshold);
 }
 
 // What must have happened on a rank before `use` may be gathered; at_ is the use being entered.

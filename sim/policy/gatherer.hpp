@@ -77,6 +77,7 @@ class Gatherer {
   std::vector<TaskId> gate(std::size_t use, std::uint16_t rank) const;
   void gather(Step& step, std::size_t use);
   void gather(Step& step, std::size_t use, const Communicator& communicator);
+  std::vector<std::int32_t> tensors_of(const Step& step, const Use& use) const;
 
   const ParameterPolicy& parameters_;
   bool is_active_;

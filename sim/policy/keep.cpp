@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "sim/policy/bindings.hpp"
+
 namespace tidegate {
 namespace {
 
@@ -76,6 +78,8 @@ class TensorByTensor final : public SegmentHooks {
     for (const SavedTensor& t : saved_[segment.first]) {
       kept.push_back(step_.plan().buffer(step_.gpu_pool(rank), owner_, t.bytes));
       effects.push_back(allocate(kept.back()));
+      if (step_.bindings != nullptr)
+        step_.bindings->put(visit_, rank, t.identity, 0, {{kept.back(), {}}});
     }
   }
   // Backward visits the operators in reverse: what the last one kept stands last.
@@ -131,6 +135,7 @@ void keep_until_backward(Step& step, const Visit& visit, const char* owner,
       const BufferId buffer = step.plan().buffer(step.gpu_pool(r), id, t.bytes);
       step.kept(visit, r).push_back(buffer);
       effects[static_cast<std::size_t>(r - first)].push_back(allocate(buffer));
+      if (step.bindings != nullptr) step.bindings->put(visit, r, t.identity, 0, {{buffer, {}}});
     }
   }
 }

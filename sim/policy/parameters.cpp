@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "models/base/error.hpp"
+#include "sim/policy/bindings.hpp"
 
 namespace tidegate {
 namespace {
@@ -24,21 +25,41 @@ Bytes all_shards(const Step& step, std::uint16_t rank) {
   return Bytes(static_cast<double>(step.shard_of_all(rank)) * element_bytes(step));
 }
 
+Bytes bytes_of(const Step& step, const Shards& shards) {
+  return Bytes(static_cast<double>(shards.elements) * element_bytes(step));
+}
+
+// At the start of the run the shards of a rank are here.
+void stand(Step& step, std::uint16_t rank, PoolId pool) {
+  if (step.bindings == nullptr) return;
+  step.bindings->stands(Content::Kind::shard, step.bindings->all_tensors(), rank, pool);
+}
+
+void move(Step& step, TaskId task, const Shards& shards, std::uint16_t rank, PoolId from, PoolId to,
+          bool forgets = false) {
+  if (step.bindings == nullptr) return;
+  constexpr auto shard = Content::Kind::shard;
+  step.bindings->moved(task, shards.tensors, rank, {shard, from}, {shard, to}, forgets);
+}
+
 class Resident final : public ParameterPolicy {
  public:
   void prepare(Step& step) override {
     if (step.setting().zero.stage < 3) return;  // the walker keeps whole parameters
-    for (std::uint16_t r = 0; r < step.ranks(); ++r)
+    for (std::uint16_t r = 0; r < step.ranks(); ++r) {
       step.reserve(step.gpu_pool(r), "parameter shards", all_shards(step, r));
+      stand(step, r, step.gpu_pool(r));
+    }
   }
-  std::vector<TaskId> fetch(Step&, std::uint16_t, std::int32_t, std::int64_t,
+  std::vector<TaskId> fetch(Step&, std::uint16_t, std::int32_t, const Shards&,
                             std::span<const TaskId> after) const override {
     return {after.begin(), after.end()};
   }
-  TaskId store(Step& step, std::uint16_t rank, std::int64_t elements, std::int32_t item,
+  TaskId store(Step& step, std::uint16_t rank, const Shards& shards, std::int32_t item,
                std::span<const TaskId> after) const override {
-    return step.to_gpu("upload parameters", rank, item,
-                       Bytes(static_cast<double>(elements) * element_bytes(step)), after);
+    const TaskId task = step.to_gpu("upload parameters", rank, item, bytes_of(step, shards), after);
+    move(step, task, shards, rank, step.host_pool(rank), step.gpu_pool(rank));
+    return task;
   }
   bool stays_on_gpu() const override { return true; }
   std::string describe() const override { return "parameters on the GPU"; }
@@ -47,15 +68,18 @@ class Resident final : public ParameterPolicy {
 class OnHost final : public ParameterPolicy {
  public:
   void prepare(Step& step) override {
-    for (std::uint16_t r = 0; r < step.ranks(); ++r)
+    for (std::uint16_t r = 0; r < step.ranks(); ++r) {
       step.reserve(step.host_pool(r), "parameter shards", step.pinned(all_shards(step, r)));
+      stand(step, r, step.host_pool(r));
+    }
   }
-  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item,
-                            std::int64_t elements, std::span<const TaskId> after) const override {
-    const Bytes bytes(static_cast<double>(elements) * element_bytes(step));
-    return {step.to_gpu("fetch parameters", rank, item, bytes, after)};
+  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item, const Shards& shards,
+                            std::span<const TaskId> after) const override {
+    const TaskId task = step.to_gpu("fetch parameters", rank, item, bytes_of(step, shards), after);
+    move(step, task, shards, rank, step.host_pool(rank), step.gpu_pool(rank));
+    return {task};
   }
-  TaskId store(Step& step, std::uint16_t rank, std::int64_t, std::int32_t item,
+  TaskId store(Step& step, std::uint16_t rank, const Shards&, std::int32_t item,
                std::span<const TaskId> after) const override {
     return step.add("parameters updated", step.rank(rank).main, rank, item, Delay{}, after);
   }
@@ -78,15 +102,16 @@ class OnNvme final : public ParameterPolicy {
       step.reserve(step.host_pool(r), "parameter buffers",
                    static_cast<double>(buffers_) * step.pinned(largest));
       step.reserve(step.path_pool(r, path_), "parameter files", all_shards(step, r));
+      stand(step, r, step.path_pool(r, path_));
       const std::string name = "rank" + std::to_string(r) + ".parameter";
       readers_.push_back(step.plan().lane(name + ".read", r));
       writers_.push_back(step.plan().lane(name + ".write", r));
       slots_.push_back(step.plan().tokens(name + ".buffers", static_cast<std::int32_t>(buffers_)));
     }
   }
-  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item,
-                            std::int64_t elements, std::span<const TaskId> after) const override {
-    const Bytes bytes(static_cast<double>(elements) * element_bytes(step));
+  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item, const Shards& shards,
+                            std::span<const TaskId> after) const override {
+    const Bytes bytes = bytes_of(step, shards);
     const Effect take[] = {acquire(slots_[rank])};
     const TaskId read =
         step.add("read parameters", readers_[rank], rank, item,
@@ -94,15 +119,21 @@ class OnNvme final : public ParameterPolicy {
                  after, take);
     const Effect give[] = {release(slots_[rank])};
     const TaskId after_read[] = {read};
-    return {step.add("fetch parameters", step.rank(rank).h2d, rank, item,
-                     Copy{step.host_place(rank), step.gpu_place(rank), bytes}, after_read, give)};
+    const TaskId fetched =
+        step.add("fetch parameters", step.rank(rank).h2d, rank, item,
+                 Copy{step.host_place(rank), step.gpu_place(rank), bytes}, after_read, give);
+    move(step, read, shards, rank, step.path_pool(rank, path_), step.host_pool(rank));
+    move(step, fetched, shards, rank, step.host_pool(rank), step.gpu_pool(rank), true);
+    return {fetched};
   }
-  TaskId store(Step& step, std::uint16_t rank, std::int64_t elements, std::int32_t item,
+  TaskId store(Step& step, std::uint16_t rank, const Shards& shards, std::int32_t item,
                std::span<const TaskId> after) const override {
-    const Bytes bytes(static_cast<double>(elements) * element_bytes(step));
-    return step.add(
-        "write parameters", writers_[rank], rank, item,
-        FileIo{Direction::write, step.path_of(rank, path_), step.host_place(rank), bytes}, after);
+    const TaskId task = step.add("write parameters", writers_[rank], rank, item,
+                                 FileIo{Direction::write, step.path_of(rank, path_),
+                                        step.host_place(rank), bytes_of(step, shards)},
+                                 after);
+    move(step, task, shards, rank, step.host_pool(rank), step.path_pool(rank, path_));
+    return task;
   }
   std::string describe() const override { return "parameters on NVMe"; }
 

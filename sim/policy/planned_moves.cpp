@@ -10,6 +10,7 @@
 #include "models/base/error.hpp"
 #include "sim/offload/planners.hpp"
 #include "sim/policy/activations.hpp"
+#include "sim/policy/bindings.hpp"
 #include "sim/policy/offload_trace.hpp"
 #include "sim/policy/transport.hpp"
 
@@ -117,6 +118,20 @@ class PlannedMoves final : public ActivationPolicy {
     const TensorIndex::Tensor& t = index_.tensors[tensor];
     return index_.layers[t.layer].tensors[t.in_layer].saved.bytes;
   }
+  std::int32_t identity_of(std::size_t tensor) const {
+    const TensorIndex::Tensor& t = index_.tensors[tensor];
+    return index_.layers[t.layer].tensors[t.in_layer].saved.identity;
+  }
+  static Visit of_layer(Visit visit, std::size_t layer) {
+    visit.layer = layer;
+    return visit;
+  }
+  Content content(const Step& step, const Visit& visit, std::uint16_t rank,
+                  std::size_t tensor) const {
+    if (step.bindings == nullptr) return {};
+    return step.bindings->saved(of_layer(visit, index_.tensors[tensor].layer), rank,
+                                identity_of(tensor), 0);
+  }
   Transport& transport(Move::Where where) {
     return where == Move::Where::host ? *host_ : *storage_;
   }
@@ -218,6 +233,8 @@ void PlannedMoves::allocate_saved(Step& step, const Visit& visit, std::uint16_t 
     Held& held = this->held(visit, rank)[t];
     held = {step.plan().buffer(step.gpu_pool(rank), owner, bytes_of(t)), {}, {}};
     beside.effects.push_back(allocate(held.buffer));
+    if (step.bindings != nullptr)
+      step.bindings->put(visit, rank, saved.tensors[i].saved.identity, 0, {{held.buffer, {}}});
   }
 }
 
@@ -243,7 +260,9 @@ void PlannedMoves::send(Step& step, const Visit& visit, std::uint16_t rank, std:
                                   .when = {},
                                   .after = {kernels},
                                   .at_start = {},
-                                  .at_end = {free(held.buffer)}})
+                                  .at_end = {free(held.buffer)},
+                                  .content = content(step, visit, rank, t),
+                                  .buffer = held.buffer})
                     .last;
   }
 }
@@ -263,8 +282,13 @@ void PlannedMoves::bring_back(Step& step, const Visit& visit, std::uint16_t rank
                                   .when = {},
                                   .after = {*held.gone, *step.rank(rank).last_kernel},
                                   .at_start = {allocate(held.buffer)},
-                                  .at_end = {}})
+                                  .at_end = {},
+                                  .content = content(step, visit, rank, t),
+                                  .buffer = held.buffer})
                      .last;
+    if (step.bindings != nullptr)
+      step.bindings->put(of_layer(visit, index_.tensors[t].layer), rank, identity_of(t), 0,
+                         {{held.buffer, {}}});
   }
   for (const std::size_t t : schedules_[rank].need[point]) {
     beside.kernel_after.push_back(*this->held(visit, rank)[t].there);
@@ -275,6 +299,7 @@ void PlannedMoves::make_again(Step& step, const Visit& visit, std::uint16_t rank
                               Beside& beside) {
   const auto& remake = schedules_[rank].remake[point];
   if (remake.empty()) return;
+  if (step.bindings != nullptr) Bindings::refuse("single operators that run again");
   const OwnerId owner = step.plan().owner("recomputed activations");
   std::vector<std::pair<std::size_t, std::size_t>> operators;
   std::vector<Effect> effects;

@@ -56,13 +56,13 @@ class ParameterPolicy {
  public:
   virtual ~ParameterPolicy() = default;
   virtual void prepare(Step& step) = 0;
-  /// Brings `elements` of this rank's shard, part of layer `item`, to the GPU, no earlier than
-  /// `after`. Returns what a gather of them has to wait for.
+  /// Brings shards of this rank, part of layer `item`, to the GPU, no earlier than `after`. Returns
+  /// what a gather of them has to wait for.
   virtual std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item,
-                                    std::int64_t elements, std::span<const TaskId> after) const = 0;
-  /// New 16-bit values of `elements` of this rank's shard are in host memory after `after`; returns
+                                    const Shards& shards, std::span<const TaskId> after) const = 0;
+  /// New 16-bit values of these shards are in host memory after `after`; returns
   /// the task after which they are where fetch finds them.
-  virtual TaskId store(Step& step, std::uint16_t rank, std::int64_t elements, std::int32_t item,
+  virtual TaskId store(Step& step, std::uint16_t rank, const Shards& shards, std::int32_t item,
                        std::span<const TaskId> after) const = 0;
   virtual bool stays_on_gpu() const { return false; }
   virtual std::string describe() const = 0;

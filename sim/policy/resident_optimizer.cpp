@@ -3,6 +3,7 @@
 #include <optional>
 #include <string_view>
 
+#include "sim/policy/bindings.hpp"
 #include "sim/policy/optimizers.hpp"
 
 namespace tidegate {
@@ -48,10 +49,17 @@ class ResidentOptimizer final : public OptimizerPolicy {
       step.reserve(step.gpu_pool(r), "optimizer states", states);
       if (step.setting().zero.stage >= 2)
         step.reserve(step.gpu_pool(r), "gradient partition", partition);
+      if (step.bindings != nullptr) stand(step, r);
     }
   }
 
-  void gradients(Step&, std::uint16_t, const Bucket&, TaskId) override {}
+  void gradients(Step& step, std::uint16_t rank, const Bucket& bucket, TaskId reduced) override {
+    if (step.bindings == nullptr) return;
+    const bool is_first = step.setting().zero.stage < 2 || bucket.micro_step == 0;
+    const PoolId gpu = step.gpu_pool(rank);
+    step.bindings->added(reduced, step.bindings->tensors_of(bucket), rank, is_first, gpu,
+                         Content::Kind::sum, gpu);
+  }
 
   void update(Step& step, std::uint16_t rank, const ParameterPolicy&) override {
     Rank& r = step.rank(rank);
@@ -59,15 +67,27 @@ class ResidentOptimizer final : public OptimizerPolicy {
     const std::int64_t n = owned(step, rank);
     const double traffic = algorithm_.traffic(has_master_, element_);
     const auto launches = static_cast<std::int32_t>(n / elements_per_launch + 1);
-    step.on_gpu(algorithm_.task, rank, -1,
-                {Elementwise{Bytes(traffic * static_cast<double>(n)), launches}}, {},
-                fp32_gradients(step, rank, n));
+    const TaskId task = step.on_gpu(
+        algorithm_.task, rank, -1, {Elementwise{Bytes(traffic * static_cast<double>(n)), launches}},
+        {}, fp32_gradients(step, rank, n));
+    if (step.bindings == nullptr) return;
+    using Kind = Content::Kind;
+    const Kind written[] = {step.setting().zero.stage == 0 ? Kind::parameter : Kind::shard};
+    step.bindings->adam(task, step.bindings->all_tensors(), rank, step.gpu_pool(rank), Kind::sum,
+                        written);
   }
 
   bool stays_on_gpu() const override { return true; }
   std::string describe() const override { return "optimizer on the GPU"; }
 
  private:
+  void stand(Step& step, std::uint16_t rank) const {
+    if (algorithm_.states == 0) Bindings::refuse("SGD");
+    if (!has_master_ && element_ < 4) Bindings::refuse("Adam on 16-bit parameters alone");
+    for (const auto kind : {Content::Kind::master, Content::Kind::moments})
+      step.bindings->stands(kind, step.bindings->all_tensors(), rank, step.gpu_pool(rank));
+  }
+
   // ZeRO gives Adam an fp32 copy of its 16-bit gradients: of the whole partition (DeepSpeed
   // stage_1_and_2.py), or of one sub-group after the other (stage3.py).
   std::vector<Effect> fp32_gradients(Step& step, std::uint16_t rank, std::int64_t n) const {

@@ -8,6 +8,7 @@
 
 #include "sim/policy/activations.hpp"
 #include "sim/policy/adaptive_keep.hpp"
+#include "sim/policy/bindings.hpp"
 #include "sim/policy/keep_profile.hpp"
 #include "sim/policy/module_order.hpp"
 #include "sim/policy/saved_tensors.hpp"
@@ -81,6 +82,29 @@ class SsdTrain final : public ActivationPolicy {
   }
   std::vector<Saved>& saved(const Step& step, const Visit& visit, std::uint16_t rank) {
     return saved_[key(step, visit.layer, visit.micro_batch, rank)];
+  }
+  // Where every saving is a tensor of its own, its operator tells it apart.
+  std::int32_t copy_of(const SavedTensors::Tensor& t) const {
+    return options_.deduplicates ? 0 : static_cast<std::int32_t>(t.first) + 1;
+  }
+  static Visit of_layer(Visit visit, std::int32_t layer) {
+    visit.layer = static_cast<std::size_t>(layer);
+    return visit;
+  }
+  Content content(const Step& step, const Visit& visit, std::uint16_t rank, std::size_t i) const {
+    if (step.bindings == nullptr) return {};
+    const SavedTensors::Tensor& t = layers_[visit.layer].tensors[i];
+    return step.bindings->saved(visit, rank, t.saved.identity, copy_of(t));
+  }
+  // Backward finds a stored tensor where it stayed, or where it was loaded.
+  void bind(Step& step, const Visit& visit, std::uint16_t rank, std::size_t i,
+            const Saved& saved) const {
+    const SavedTensors::Tensor& t = layers_[visit.layer].tensors[i];
+    std::vector<Bindings::At> places = {{saved.loaded_buffer, {}}};
+    if (saved.stays)
+      places = {{saved.buffer, When::yes(*saved.stays)},
+                {saved.loaded_buffer, When::no(*saved.stays)}};
+    step.bindings->put(visit, rank, t.saved.identity, copy_of(t), std::move(places));
   }
   void reserve(Step& step);
   void find_last_modules();
@@ -243,6 +267,8 @@ void SsdTrain::save(Step& step, const Visit& visit, std::uint16_t rank, std::siz
         step.plan().buffer(step.gpu_pool(rank), saved.is_stored ? stored_owner_ : kept_owner_,
                            t.is_repeated ? Bytes(0) : t.saved.bytes);
     beside.effects.push_back(allocate(saved.buffer));
+    if (step.bindings != nullptr)
+      step.bindings->put(visit, rank, t.saved.identity, copy_of(t), {{saved.buffer, {}}});
   }
 }
 
@@ -266,7 +292,9 @@ void SsdTrain::store(Step& step, const Visit& visit, std::uint16_t rank, std::si
                        .when = saved.dropped ? When::no(*saved.dropped) : When{},
                        .after = {kernels},
                        .at_start = {},
-                       .at_end = {}};
+                       .at_end = {},
+                       .content = content(step, visit, rank, i),
+                       .buffer = saved.buffer};
     job.at_end.push_back(saved.stays ? free(saved.buffer, When::no(*saved.stays))
                                      : free(saved.buffer));
     if (saved.stays && !saved.dropped) {
@@ -294,6 +322,7 @@ void SsdTrain::need(Step& step, const Visit& visit, std::uint16_t rank, std::siz
   for (const std::size_t i : layers_[visit.layer].needed_at[op]) {
     const Saved& saved = all.at(i);
     if (saved.loaded) beside.launch_after.push_back(*saved.loaded);
+    if (step.bindings != nullptr && saved.is_stored) bind(step, visit, rank, i, saved);
     if (layers_[visit.layer].tensors[i].first != op) continue;  // needed once more
     if (!saved.is_stored) {
       beside.effects.push_back(free(saved.buffer));
@@ -331,6 +360,7 @@ void SsdTrain::request(Step& step, const Visit& visit, std::uint16_t rank,
                        std::span<const Position> ahead, const Position* own, bool own_on_thread) {
   struct Wanted {
     Saved* saved;
+    std::size_t index;
     const SavedTensor* tensor;
     std::int32_t item;
     bool on_thread;
@@ -343,7 +373,7 @@ void SsdTrain::request(Step& step, const Visit& visit, std::uint16_t rank,
       Saved& saved = all.at(i);
       if (!saved.is_stored || saved.is_requested) continue;
       saved.is_requested = true;
-      wanted.push_back({&saved, &layers_[at.layer].tensors[i].saved,
+      wanted.push_back({&saved, i, &layers_[at.layer].tensors[i].saved,
                         static_cast<std::int32_t>(at.layer), on_thread});
       if (saved.stays) decisions.push_back(decide(*saved.stays));
       if (saved.dropped) decisions.push_back(decide(*saved.dropped));
@@ -367,7 +397,9 @@ void SsdTrain::request(Step& step, const Visit& visit, std::uint16_t rank,
                              .when = when,
                              .after = after,
                              .at_start = {allocate(saved.loaded_buffer, when)},
-                             .at_end = {}};
+                             .at_end = {},
+                             .content = content(step, of_layer(visit, w.item), rank, w.index),
+                             .buffer = saved.loaded_buffer};
     saved.loaded =
         (w.on_thread ? transport_.load_on_thread(step, job) : transport_.load(step, job)).last;
   }

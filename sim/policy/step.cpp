@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "models/base/error.hpp"
+#include "sim/policy/bindings.hpp"
 
 namespace tidegate {
 namespace {
@@ -278,6 +279,7 @@ void Step::open() {
   }
   for (const BufferId b : standing_) effects.push_back(allocate(b));
   next("set up");
+  if (bindings != nullptr) bindings->set_up(before.front());
   for (Rank& r : ranks_) r.thread.set(before.front());
 }
 

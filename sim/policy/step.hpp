@@ -22,6 +22,8 @@
 /// The training step under construction: what every policy adds its tasks to.
 namespace tidegate {
 
+class Bindings;
+
 /// How data-parallel ranks share states (ZeRO), with DeepSpeed's names and defaults.
 struct ZeroOptions {
   std::int64_t stage = 0;
@@ -47,6 +49,14 @@ struct Setting {
   Layout layout;
   Loading loading;
   bool pins_powers_of_two = true;  ///< what Step::pinned rounds to
+  bool carries_meaning = false;    ///< the plan says what its tasks mean (sim/plan/meaning.hpp)
+};
+
+/// Slices of parameter tensors on one rank. `tensors` names them where the plan carries its
+/// meaning.
+struct Shards {
+  std::int64_t elements = 0;
+  std::vector<std::int32_t> tensors;
 };
 
 /// Gradients of some tensors, reduced together, in the order in which backward produces them.
@@ -202,6 +212,8 @@ class Step {
   /// Who gathers parameters and who takes gradients; set by the walker.
   Gatherer* gatherer = nullptr;
   GradientSink* gradients = nullptr;
+  /// Who says what tasks mean, if the plan carries it; set by the walker.
+  Bindings* bindings = nullptr;
   /// The buffers that a micro-batch keeps of a layer from forward to backward on `rank`.
   std::vector<BufferId>& kept(const Visit& visit, std::uint16_t rank);
 

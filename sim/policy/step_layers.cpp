@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/policy/bindings.hpp"
 #include "sim/policy/step.hpp"
 
 /// The kernels of a layer on the ranks of its stage, and what its tensor-parallel groups exchange.
@@ -145,6 +146,7 @@ std::vector<TaskId> Step::on_segment(const char* name, const Visit& visit, const
     if (!ready.frees.empty()) beside.effects.push_back(free(ready.frees[r]));
     kernels[r] = launch_and_run(
         name, visit, r, kernels_of(graph().layers[visit.layer], visit.pass, segment), beside);
+    if (bindings != nullptr) bindings->computed(kernels[r], visit, segment, r);
     hooks.behind(r, segment, kernels[r]);
   }
   wait_for(visit.stage, beside_kernels);

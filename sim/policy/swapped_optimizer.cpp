@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "models/base/error.hpp"
+#include "sim/policy/bindings.hpp"
 #include "sim/policy/gradient_stream.hpp"
 #include "sim/policy/sub_groups.hpp"
 
@@ -19,9 +20,10 @@ constexpr double least_swapped = 1 << 20;
 // order of arrival. A fragment that does not fit closes the buffer, whose write starts; when no
 // buffer is left, the thread waits for every outstanding write.
 struct GradientPool {
-  double filled = 0;           // bytes in the open buffer
-  std::int64_t buffers = 0;    // taken since the last wait for all
-  std::vector<TaskId> writes;  // outstanding
+  double filled = 0;                  // bytes in the open buffer
+  std::int64_t buffers = 0;           // taken since the last wait for all
+  std::vector<TaskId> writes;         // outstanding
+  std::vector<std::int32_t> tensors;  // in the open buffer, where the plan carries its meaning
 };
 
 struct PathState {
@@ -55,11 +57,14 @@ class SwappedOptimizer final : public OptimizerPolicy {
                                  : std::nullopt);
     }
     for (std::uint16_t r = 0; r < step.ranks(); ++r) prepare_rank(step, r);
+    group_tensors_.assign(groups_.size(), {});
+    if (step.bindings != nullptr) bind(step);
   }
 
   void gradients(Step& step, std::uint16_t rank, const Bucket& bucket, TaskId reduced) override {
-    const auto elements = static_cast<double>(shard_of(step, bucket));
-    const TaskId back = round_trip(step, rank, bucket, elements, reduced);
+    const Shards shards = shards_of(step, bucket);
+    const auto elements = static_cast<double>(shards.elements);
+    const TaskId back = round_trip(step, rank, bucket, elements, shards, reduced);
     if (!bucket.is_boundary || options_.has_delayed_gradients) return;
     swap_out_gradients(step, rank, bucket, back);
   }
@@ -149,6 +154,43 @@ class SwappedOptimizer final : public OptimizerPolicy {
             .threads = options_.threads};
   }
 
+  using Kind = Content::Kind;
+
+  void bind(Step& step) {
+    group_tensors_ = step.bindings->tensors_of(groups_);
+    for (std::uint16_t r = 0; r < step.ranks(); ++r) {
+      for (std::size_t g = 0; g < groups_.size(); ++g) {
+        const PoolId files = step.path_pool(r, options_.paths[path_of_[g]]);
+        step.bindings->stands(Kind::master, group_tensors_[g], r, files);
+      }
+    }
+  }
+
+  // Between pinned buffers and the files of path `p`. Gradients that are written go from their
+  // buffer; a sub-group may be cast and sent to the GPU beside its write, so that it stays.
+  void move(Step& step, TaskId task, std::uint16_t rank, std::size_t p,
+            const std::vector<std::int32_t>& tensors, Kind kind, Direction direction) const {
+    const PoolId host = step.host_pool(rank), files = step.path_pool(rank, options_.paths[p]);
+    const bool is_read = direction == Direction::read;
+    step.bindings->moved(task, tensors, rank, {kind, is_read ? files : host},
+                         {kind, is_read ? host : files}, !is_read && kind == Kind::sum32);
+  }
+
+  // Fragments of gradients below DeepSpeed's limit have stayed in memory.
+  void bind_read(Step& step, std::uint16_t rank, TaskId task, std::size_t group) const {
+    const auto& tensors = group_tensors_[group];
+    const std::size_t p = path_of_[group];
+    move(step, task, rank, p, tensors, Kind::master, Direction::read);
+    if (step.iteration() > 0) move(step, task, rank, p, tensors, Kind::moments, Direction::read);
+    if (options_.has_delayed_gradients) return;
+    std::vector<std::int32_t> swapped;
+    for (const std::int32_t t : tensors) {
+      const double shard = static_cast<double>(step.shard(step.bindings->elements_of(t)));
+      if (word * shard >= least_swapped) swapped.push_back(t);
+    }
+    move(step, task, rank, p, swapped, Kind::sum32, Direction::read);
+  }
+
   TaskId transfer(Step& step, const char* name, std::uint16_t rank, std::int32_t item,
                   std::size_t p, Direction direction, Bytes bytes, std::span<const TaskId> after) {
     PathState& path = ranks_[rank].paths[p];
@@ -164,6 +206,7 @@ class SwappedOptimizer final : public OptimizerPolicy {
   void swap_out_gradients(Step& step, std::uint16_t rank, const Bucket& bucket, TaskId back) {
     Rank& r = step.rank(rank);
     double copied = 0;
+    std::vector<std::int32_t> going;
     TaskId last = back;
     const auto copy_down = [&] {
       if (copied == 0) return;
@@ -173,6 +216,10 @@ class SwappedOptimizer final : public OptimizerPolicy {
       r.thread.set(last);
       r.gradient = last;
       copied = 0;
+      if (step.bindings != nullptr)
+        step.bindings->moved(last, going, rank, {Kind::sum, step.gpu_pool(rank)},
+                             {Kind::sum32, step.host_pool(rank)});
+      going.clear();
     };
     for (const Bucket::Tensor& tensor : bucket.tensors) {
       const double bytes = word * static_cast<double>(step.shard(tensor.elements));
@@ -182,8 +229,11 @@ class SwappedOptimizer final : public OptimizerPolicy {
         if (pool.filled + bytes > buffer_.value()) copy_down(), close_buffer(step, rank, p);
         if (pool.buffers == 0) pool.buffers = 1;
         pool.filled += bytes;
+        if (step.bindings != nullptr)
+          pool.tensors.push_back(step.bindings->registered(tensor.index));
       }
       copied += bytes;
+      if (step.bindings != nullptr) going.push_back(step.bindings->registered(tensor.index));
     }
     copy_down();
   }
@@ -194,6 +244,9 @@ class SwappedOptimizer final : public OptimizerPolicy {
     Front& thread = step.rank(rank).thread;
     pool.writes.push_back(transfer(step, "write gradients", rank, -1, p, Direction::write,
                                    Bytes(pool.filled), thread.tasks()));
+    if (step.bindings != nullptr)
+      move(step, pool.writes.back(), rank, p, pool.tensors, Kind::sum32, Direction::write);
+    pool.tensors.clear();
     pool.filled = 0;
     if (++pool.buffers > options_.buffer_count) {
       for (const TaskId t : pool.writes) thread.also(t);
@@ -251,6 +304,7 @@ class SwappedOptimizer final : public OptimizerPolicy {
     pass.read[group] =
         transfer(step, "read sub-group", rank, static_cast<std::int32_t>(group), path_of_[group],
                  Direction::read, bytes, step.rank(rank).thread.tasks());
+    if (step.bindings != nullptr) bind_read(step, rank, *pass.read[group], group);
   }
 
   void process(Step& step, std::uint16_t rank, Pass& pass, std::size_t at,
@@ -266,33 +320,49 @@ class SwappedOptimizer final : public OptimizerPolicy {
     }
     if (options_.is_read_pipelined && visit.next_read)
       submit_read(step, rank, pass, *visit.next_read);
-    if (step.iteration() == 0) create_moments(step, rank, item, n);
+    if (step.iteration() == 0) create_moments(step, rank, group);
     if (options_.has_delayed_gradients) {
-      step.on_thread("convert gradient", rank, item, Cast{rank, n, DType::bf16, DType::fp32});
+      const PoolId host = step.host_pool(rank);
+      const TaskId converted =
+          step.on_thread("convert gradient", rank, item, Cast{rank, n, DType::bf16, DType::fp32});
+      if (step.bindings != nullptr)
+        step.bindings->moved(converted, group_tensors_[group], rank, {Kind::sum, host},
+                             {Kind::sum32, host});
     }
-    step.on_thread("adam", rank, item, AdamStep{rank, n, DType::fp32});
-    upload(step, rank, item, n, parameters);
+    const TaskId adam = step.on_thread("adam", rank, item, AdamStep{rank, n, DType::fp32});
+    if (step.bindings != nullptr)
+      step.bindings->adam(adam, group_tensors_[group], rank, step.host_pool(rank), Kind::sum32);
+    upload(step, rank, group, parameters);
     if (visit.is_written) write_back(step, rank, group, visit);
   }
 
-  void create_moments(Step& step, std::uint16_t rank, std::int32_t item, std::int64_t n) const {
+  void create_moments(Step& step, std::uint16_t rank, std::size_t group) const {
     const Place host = step.host_place(rank);
-    step.on_thread("create moments", rank, item,
-                   Copy{host, host, Bytes(2 * word * static_cast<double>(n))});
+    const auto n = static_cast<double>(groups_[group].elements);
+    const TaskId task = step.on_thread("create moments", rank, static_cast<std::int32_t>(group),
+                                       Copy{host, host, Bytes(2 * word * n)});
+    if (step.bindings != nullptr)
+      step.bindings->made_moments(task, group_tensors_[group], rank, step.host_pool(rank));
   }
 
-  void upload(Step& step, std::uint16_t rank, std::int32_t item, std::int64_t n,
+  void upload(Step& step, std::uint16_t rank, std::size_t group,
               const ParameterPolicy& parameters) {
     Front& thread = step.rank(rank).thread;
-    const Work cast = Cast{rank, n, DType::fp32, DType::bf16};
-    if (!options_.is_upload_async) {
-      step.on_thread("cast parameters", rank, item, cast);
-      thread.set(parameters.store(step, rank, n, item, thread.tasks()));
-      return;
+    const auto item = static_cast<std::int32_t>(group);
+    const Shards shards{groups_[group].elements, group_tensors_[group]};
+    const Work work = Cast{rank, shards.elements, DType::fp32, DType::bf16};
+    const TaskId cast =
+        options_.is_upload_async
+            ? step.add("cast parameters", ranks_[rank].upload, rank, item, work, thread.tasks())
+            : step.on_thread("cast parameters", rank, item, work);
+    if (step.bindings != nullptr)
+      step.bindings->cast(cast, shards.tensors, rank, step.host_pool(rank));
+    const TaskId stored = parameters.store(step, rank, shards, item, {&cast, 1});
+    if (options_.is_upload_async) {
+      ranks_[rank].uploads.push_back(stored);
+    } else {
+      thread.set(stored);
     }
-    const TaskId done =
-        step.add("cast parameters", ranks_[rank].upload, rank, item, cast, thread.tasks());
-    ranks_[rank].uploads.push_back(parameters.store(step, rank, n, item, {&done, 1}));
   }
 
   void write_back(Step& step, std::uint16_t rank, std::size_t group, const Visit& visit) {
@@ -302,14 +372,20 @@ class SwappedOptimizer final : public OptimizerPolicy {
     const Bytes bytes(3 * word * static_cast<double>(groups_[group].elements));
     path.last_write = transfer(step, "write sub-group", rank, static_cast<std::int32_t>(group),
                                path_of_[group], Direction::write, bytes, thread.tasks());
+    if (step.bindings != nullptr) {
+      for (const Kind kind : {Kind::master, Kind::moments})
+        move(step, *path.last_write, rank, path_of_[group], group_tensors_[group], kind,
+             Direction::write);
+    }
     if (!options_.is_write_pipelined || visit.is_last_write) thread.also(*path.last_write);
   }
 
   SwapOptions options_;
   std::vector<SubGroup> groups_;
-  std::vector<std::uint16_t> path_of_;      // by sub-group: index into options_.paths
-  std::vector<std::uint16_t> tensor_path_;  // by tensor, in the order of registration
-  Bytes buffer_;                            // one pinned buffer before rounding
+  std::vector<std::vector<std::int32_t>> group_tensors_;  // where the plan carries its meaning
+  std::vector<std::uint16_t> path_of_;                    // by sub-group: index into options_.paths
+  std::vector<std::uint16_t> tensor_path_;                // by tensor, in the order of registration
+  Bytes buffer_;                                          // one pinned buffer before rounding
   std::vector<std::optional<LockId>> locks_;
   std::vector<RankState> ranks_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "models/base/error.hpp"
+#include "sim/policy/bindings.hpp"
 #include "sim/policy/parameters.hpp"
 
 namespace tidegate {
@@ -69,7 +70,7 @@ Transport::Moved Transport::store(Step& step, const Job& job) {
                                      : file(step, job.rank, Direction::write, gpu, job.bytes);
   const TaskId task =
       step.plan().add(task_of(job, pools_[job.rank].store), work, job.after, both(job));
-  return {task, task};
+  return bound(step, job, true, {task, task});
 }
 
 Transport::Moved Transport::load(Step& step, const Job& job) {
@@ -79,7 +80,7 @@ Transport::Moved Transport::load(Step& step, const Job& job) {
                                      : file(step, job.rank, Direction::read, gpu, job.bytes);
   const TaskId task =
       step.plan().add(task_of(job, pools_[job.rank].load), work, job.after, both(job));
-  return {task, task};
+  return bound(step, job, false, {task, task});
 }
 
 Transport::Moved Transport::load_on_thread(Step& step, const Job& job) {
@@ -92,7 +93,7 @@ Transport::Moved Transport::load_on_thread(Step& step, const Job& job) {
   after.insert(after.end(), job.after.begin(), job.after.end());
   const TaskId task = step.plan().add(task_of(job, rank.main), work, after, both(job));
   rank.thread.set(task);
-  return {task, task};
+  return bound(step, job, false, {task, task});
 }
 
 // The worker is taken by the first half and given back by the second.
@@ -118,7 +119,26 @@ Transport::Moved Transport::bounce(Step& step, const Job& job, bool is_store, bo
   const TaskId first = step.plan().add(task_of(job, first_lane), to, after, start);
   const TaskId last = step.plan().add(task_of(job, last_lane), from, {&first, 1}, end);
   if (on_thread) rank.thread.set(last);
-  return {first, last};
+  return bound(step, job, is_store, {first, last});
+}
+
+// Through a bounce buffer, the content is in host memory between the two tasks and then no more.
+Transport::Moved Transport::bound(Step& step, const Job& job, bool is_store,
+                                  const Moved& moved) const {
+  if (step.bindings == nullptr) return moved;
+  using At = std::pair<PoolId, BufferId>;
+  const At gpu = {step.gpu_pool(job.rank), job.buffer};
+  const At host = {step.host_pool(job.rank), Access::standing};
+  At there = host;
+  if (!options_.to_host) {
+    const std::uint16_t path = options_.paths[job.rank % options_.paths.size()];
+    there = {step.path_pool(job.rank, path), Access::standing};
+  }
+  const bool is_bounced = moved.first != moved.last;
+  const At from = is_store ? gpu : there, to = is_store ? there : gpu;
+  step.bindings->moved(moved.first, job.content, from, is_bounced ? host : to);
+  if (is_bounced) step.bindings->moved(moved.last, job.content, host, to, true);
+  return moved;
 }
 
 std::string Transport::describe(const Machine& machine) const {

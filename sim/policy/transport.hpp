@@ -48,6 +48,9 @@ class Transport {
     When when;  ///< else the job is skipped
     std::vector<TaskId> after;
     std::vector<Effect> at_start, at_end;
+    /// What moves, and its buffer on the GPU, where the plan carries its meaning.
+    Content content;
+    BufferId buffer{};
   };
   /// A job is one task or two.
   struct Moved {
@@ -75,6 +78,7 @@ class Transport {
   Work file(const Step& step, std::uint16_t rank, Direction direction, Place memory,
             Bytes bytes) const;
   Moved bounce(Step& step, const Job& job, bool is_store, bool on_thread);
+  Moved bound(Step& step, const Job& job, bool is_store, const Moved& moved) const;
 };
 
 /// The keys that offloading policies share: `to` (path names, or host), `gpudirect`,

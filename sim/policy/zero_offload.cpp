@@ -1,10 +1,12 @@
 #include "sim/policy/zero_offload.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "sim/policy/bindings.hpp"
 #include "sim/policy/gradient_stream.hpp"
 #include "sim/policy/optimizers.hpp"
 #include "sim/policy/sub_groups.hpp"
@@ -27,20 +29,24 @@ class ZeroOffload final : public OptimizerPolicy {
     groups_.clear();
     on_host_.clear();
     host_share_.clear();
+    bound_.clear();
     for (std::uint16_t r = 0; r < step.ranks(); ++r) {
       const std::int64_t size = updates_by_group ? options_.sub_group_size : step.shard_of_all(r);
       groups_.push_back(pack_sub_groups(parameters_in_order(step.graph_of(r)), step.world(),
                                         std::max<std::int64_t>(size, 1)));
       divide(groups_.back(), updates_by_group);
       reserve(step, r);
+      if (step.bindings != nullptr) bind(step, r);
       lanes_.push_back(step.plan().lane("rank" + std::to_string(r) + ".update", r));
     }
   }
 
   void gradients(Step& step, std::uint16_t rank, const Bucket& bucket, TaskId reduced) override {
-    const double elements = host_share_[rank] * static_cast<double>(shard_of(step, bucket));
+    Shards shards = shards_of(step, bucket);
+    const double elements = host_share_[rank] * static_cast<double>(shards.elements);
+    if (step.bindings != nullptr) leave_on_gpu(step, rank, bucket, shards, reduced);
     if (elements <= 0) return;
-    send_to_host(step, rank, bucket, elements, reduced);
+    send_to_host(step, rank, bucket, elements, shards, reduced);
   }
 
   void update(Step& step, std::uint16_t rank, const ParameterPolicy& parameters) override {
@@ -65,6 +71,40 @@ class ZeroOffload final : public OptimizerPolicy {
   }
 
  private:
+  // Which tensors are updated where, and where their states stand at the start.
+  void bind(Step& step, std::uint16_t rank) {
+    using Kind = Content::Kind;
+    if (options_.is_delayed) Bindings::refuse("a delayed update, which trains another network");
+    Bound& bound = bound_.emplace_back();
+    bound.groups = step.bindings->tensors_of(groups_[rank]);
+    for (std::size_t i = 0; i < groups_[rank].size(); ++i) {
+      const std::int64_t there = on_host_[rank][i];
+      const bool is_cut = there != 0 && there != groups_[rank][i].elements;
+      if (is_cut) Bindings::refuse("a sub-group that is cut between host and GPU");
+      if (there != 0) continue;
+      bound.on_gpu.insert(bound.groups[i].begin(), bound.groups[i].end());
+    }
+    for (const std::int32_t t : step.bindings->all_tensors()) {
+      const bool is_on_gpu = bound.on_gpu.contains(t);
+      const PoolId pool = is_on_gpu ? step.gpu_pool(rank) : step.host_pool(rank);
+      for (const Kind kind : {Kind::master, Kind::moments})
+        step.bindings->stands(kind, {t}, rank, pool);
+    }
+  }
+
+  // Slices that the GPU updates are added up there, and taken out of what goes to the host.
+  void leave_on_gpu(Step& step, std::uint16_t rank, const Bucket& bucket, Shards& shards,
+                    TaskId reduced) const {
+    std::vector<std::int32_t> staying;
+    std::erase_if(shards.tensors, [&](std::int32_t t) {
+      if (bound_[rank].on_gpu.contains(t)) staying.push_back(t);
+      return bound_[rank].on_gpu.contains(t);
+    });
+    const bool is_first = step.setting().zero.stage < 2 || bucket.micro_step == 0;
+    const PoolId gpu = step.gpu_pool(rank);
+    step.bindings->added(reduced, staying, rank, is_first, gpu, Content::Kind::sum, gpu);
+  }
+
   // ZeRO-3 places whole sub-groups: the first floor((1 - share) · n) of n update on the GPU, the
   // others on the host (DeepSpeed stage3.py, subgroup_to_device). Before stage 3 DeepSpeed has no
   // such share; here the one group is cut.
@@ -148,7 +188,14 @@ class ZeroOffload final : public OptimizerPolicy {
       const TaskId adam = step.add("adam", lane, rank, item, AdamStep{rank, n, DType::fp32}, at);
       const TaskId cast = step.add("cast parameters", lane, rank, item,
                                    Cast{rank, n, DType::fp32, DType::bf16}, {&adam, 1});
-      const TaskId stored = parameters.store(step, rank, n, item, {&cast, 1});
+      Shards shards{n, {}};
+      if (step.bindings != nullptr) {
+        shards.tensors = bound_[rank].groups[i];
+        const PoolId host = step.host_pool(rank);
+        step.bindings->adam(adam, shards.tensors, rank, host, Content::Kind::sum32);
+        step.bindings->cast(cast, shards.tensors, rank, host);
+      }
+      const TaskId stored = parameters.store(step, rank, shards, item, {&cast, 1});
       at = {options_.is_delayed ? cast : stored};  // DeepSpeed's copy back blocks the thread
       done.push_back(stored);
     }
@@ -160,13 +207,23 @@ class ZeroOffload final : public OptimizerPolicy {
     if (n < 1) return;
     Rank& r = step.rank(rank);
     if (r.gradient) r.compute.also(*r.gradient);
-    step.on_gpu(
+    const TaskId task = step.on_gpu(
         "adam on gpu", rank, -1,
         {Elementwise{Bytes(adam_traffic * n), static_cast<std::int32_t>(groups_[rank].size())}},
         {});
+    if (step.bindings == nullptr) return;
+    const std::vector<std::int32_t> tensors(bound_[rank].on_gpu.begin(), bound_[rank].on_gpu.end());
+    constexpr Content::Kind written[] = {Content::Kind::shard};
+    step.bindings->adam(task, tensors, rank, step.gpu_pool(rank), Content::Kind::sum, written);
   }
 
+  struct Bound {
+    std::vector<std::vector<std::int32_t>> groups;  // tensors by sub-group
+    std::set<std::int32_t> on_gpu;
+  };
+
   ZeroOffloadOptions options_;
+  std::vector<Bound> bound_;                        // by rank, where the plan carries its meaning
   std::vector<std::vector<SubGroup>> groups_;       // by rank
   std::vector<std::vector<std::int64_t>> on_host_;  // by rank and sub-group: elements on the host
   std::vector<double> host_share_;                  // by rank: of all elements
