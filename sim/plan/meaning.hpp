@@ -37,7 +37,7 @@ struct Content {
   std::uint16_t rank = 0;
   std::int32_t layer = -1;
   std::int32_t tensor = -1;
-  std::int32_t micro_batch = -1;  ///< flow and saved
+  std::int32_t micro_batch = -1;  ///< flow and saved: counted over the run
   std::int32_t copy = 0;          ///< saved: operator + 1 where every saving is kept apart
   std::int64_t first = 0, count = 0;
   bool operator==(const Content&) const = default;

@@ -16,7 +16,7 @@ void Bindings::refuse(const std::string& what) {
                    "; ask for the plan without its meaning");
 }
 
-Bindings::Bindings(Step& step) : step_(step), updated_in_(step.ranks()) {
+Bindings::Bindings(Step& step) : step_(step) {
   if (step.layout().stages() > 1) refuse("a pipeline");
   if (step.layout().parallel().tensor > 1) refuse("tensor parallelism");
   if (step.world() != step.ranks()) refuse("several nodes");
@@ -25,7 +25,7 @@ Bindings::Bindings(Step& step) : step_(step), updated_in_(step.ranks()) {
   parameter_in_.assign(step.ranks(), in);
   slice_in_.assign(step.ranks(), in);
   for (std::uint16_t r = 0; r < step.ranks(); ++r) {
-    updated_in_[r] = step.gpu_pool(r);
+    updated_in_.emplace_back(tensors_.size(), step.gpu_pool(r));
     const std::int64_t least =
         step.setting().zero.stage < 3 ? 0 : step.setting().zero.persistence_threshold;
     for (std::int32_t t = 0; t < static_cast<std::int32_t>(tensors_.size()); ++t) {
@@ -205,8 +205,8 @@ void Bindings::adam(TaskId task, const Tensors& tensors, std::uint16_t rank, Poo
       list.push_back(access(How::write, owned(kind, t, rank), pool));
     for (const Kind kind : writes) list.push_back(access(How::write, owned(kind, t, rank), pool));
     mean(task, Verb::adam, list);
+    if (!writes.empty()) updated_in_[rank][static_cast<std::size_t>(t)] = pool;
   }
-  if (!writes.empty()) updated_in_[rank] = pool;
 }
 
 void Bindings::cast(TaskId task, const Tensors& tensors, std::uint16_t rank, PoolId pool) {
@@ -214,8 +214,8 @@ void Bindings::cast(TaskId task, const Tensors& tensors, std::uint16_t rank, Poo
     const Access list[] = {access(How::read, owned(Kind::master, t, rank), pool),
                            access(How::write, owned(Kind::shard, t, rank), pool)};
     mean(task, Verb::cast, list);
+    updated_in_[rank][static_cast<std::size_t>(t)] = pool;
   }
-  updated_in_[rank] = pool;
 }
 
 }  // namespace tidegate

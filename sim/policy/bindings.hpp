@@ -82,8 +82,10 @@ class Bindings {
             std::span<const Content::Kind> writes = {});
   /// 16-bit shards from masters, both in `pool`.
   void cast(TaskId task, const Tensors& tensors, std::uint16_t rank, PoolId pool);
-  /// Where the last update left the shards of a rank.
-  PoolId updated_in(std::uint16_t rank) const { return updated_in_[rank]; }
+  /// Where the last update left the shard of a rank.
+  PoolId updated_in(std::uint16_t rank, std::int32_t tensor) const {
+    return updated_in_[rank][static_cast<std::size_t>(tensor)];
+  }
 
   [[noreturn]] static void refuse(const std::string& what);
 
@@ -101,10 +103,12 @@ class Bindings {
   std::vector<std::map<std::int32_t, std::size_t>> first_saver_;  // by layer: of an identity
   std::map<SavedKey, std::vector<At>> places_;
   std::vector<std::vector<BufferId>> parameter_in_, slice_in_;  // by rank and tensor
-  std::vector<PoolId> updated_in_;                              // by rank
+  std::vector<std::vector<PoolId>> updated_in_;                 // likewise
   std::vector<Access> standing_;
   std::size_t tied_ = 0;  // layer of a tied projection, 0: none
 
+  std::int32_t of_run(const Visit& visit) const;
+  Content flow(const Visit& visit, std::uint16_t rank) const;
   Content whole(Content::Kind kind, std::int32_t tensor, std::uint16_t rank) const;
   Content owned(Content::Kind kind, std::int32_t tensor, std::uint16_t rank) const;
   Access access(Access::How how, const Content& content, PoolId pool,

@@ -14,14 +14,19 @@ std::int32_t flow_of(Pass pass) {
   return pass == Pass::forward ? 0 : pass == Pass::backward ? 2 : 1;
 }
 
-Content flow(const Visit& visit, std::uint16_t rank) {
+}  // namespace
+
+std::int32_t Bindings::of_run(const Visit& visit) const {
+  const std::int64_t before = step_.iteration() * step_.setting().accumulation;
+  return static_cast<std::int32_t>(before) + visit.micro_batch;
+}
+
+Content Bindings::flow(const Visit& visit, std::uint16_t rank) const {
   return {.kind = Kind::flow,
           .rank = rank,
           .tensor = flow_of(visit.pass),
-          .micro_batch = visit.micro_batch};
+          .micro_batch = of_run(visit)};
 }
-
-}  // namespace
 
 Content Bindings::saved(const Visit& visit, std::uint16_t rank, std::int32_t identity,
                         std::int32_t copy) const {
@@ -29,7 +34,7 @@ Content Bindings::saved(const Visit& visit, std::uint16_t rank, std::int32_t ide
           .rank = rank,
           .layer = static_cast<std::int32_t>(visit.layer),
           .tensor = identity,
-          .micro_batch = visit.micro_batch,
+          .micro_batch = of_run(visit),
           .copy = copy};
 }
 

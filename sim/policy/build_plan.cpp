@@ -114,7 +114,7 @@ class Walker {
     step_.begin(i, Phase::update);
     for (std::uint16_t r = 0; r < step_.ranks(); ++r)
       policy_.optimizer->update(step_, r, *policy_.parameters);
-    if (zero().stage == 1 || zero().stage == 2) buckets_.gather_updated();
+    if (zero().stage > 0) buckets_.gather_updated();
     step_.end(Phase::update);
   }
 

@@ -167,8 +167,16 @@ void GradientBuckets::gather_updated() {
   }
 }
 
+// DeepSpeed's stage 3 gathers the tensors that stay whole on every rank anew after each step
+// (stage3.py, persistent_parameters).
 void GradientBuckets::gather_updated(const Communicator& communicator) {
   const RankGroup& group = communicator.group;
+  const bool keeps_all = zero().stage < 3;
+  std::int64_t elements = 0;
+  for (const Parameter& p : parameters_in_order(step_.graph_of(group.first))) {
+    if (keeps_all || p.elements < zero().persistence_threshold) elements += p.elements;
+  }
+  if (elements == 0) return;
   std::vector<TaskId> after;
   for (std::uint16_t i = 0; i < group.here; ++i) {
     const Rank& rank = step_.rank(group.rank(i));
@@ -176,19 +184,24 @@ void GradientBuckets::gather_updated(const Communicator& communicator) {
     after.insert(after.end(), thread.begin(), thread.end());
     if (rank.last_kernel) after.push_back(*rank.last_kernel);
   }
-  double total = 0;
-  for (const Layer& layer : step_.graph_of(group.first).layers) {
-    total += static_cast<double>(layer.parameters());
-  }
-  const Work work =
-      step_.collective(CollectiveKind::all_gather, Bytes(total * element_bytes()), group);
-  const TaskId task =
-      step_.add("gather updated parameters", communicator.lane, group.first, -1, work, after);
+  const Bytes bytes(static_cast<double>(elements) * element_bytes());
+  const TaskId task = step_.add(
+      keeps_all ? "gather updated parameters" : "gather persistent parameters", communicator.lane,
+      group.first, -1, step_.collective(CollectiveKind::all_gather, bytes, group), after);
   for (std::uint16_t i = 0; i < group.here; ++i) step_.rank(group.rank(i)).thread.also(task);
-  if (step_.bindings == nullptr) return;
-  std::vector<PoolId> from;
-  for (std::uint16_t r = 0; r < step_.ranks(); ++r) from.push_back(step_.gpu_pool(r));
-  step_.bindings->gathered(task, step_.bindings->all_tensors(), from, false, {});
+  if (step_.bindings != nullptr) bind_gather(task);
+}
+
+void GradientBuckets::bind_gather(TaskId task) {
+  Bindings& bindings = *step_.bindings;
+  const bool keeps_all = zero().stage < 3;
+  for (const std::int32_t t : bindings.all_tensors()) {
+    if (!keeps_all && bindings.elements_of(t) >= zero().persistence_threshold) continue;
+    std::vector<PoolId> from;
+    for (std::uint16_t r = 0; r < step_.ranks(); ++r)
+      from.push_back(keeps_all ? step_.gpu_pool(r) : bindings.updated_in(r, t));
+    bindings.gathered(task, {t}, from, false, {});
+  }
 }
 
 }  // namespace tidegate

@@ -30,7 +30,8 @@ class GradientBuckets final : public GradientSink {
   /// empty.
   void reduce(std::uint16_t stage);
 
-  /// Stages 1 and 2, after the update: every rank gathers what the others have updated.
+  /// Stages 1 to 3, after the update: every rank gathers what the others have updated of all that
+  /// it keeps whole.
   void gather_updated();
 
  private:
@@ -52,6 +53,7 @@ class GradientBuckets final : public GradientSink {
   void hand_over(const Bucket& bucket, TaskId reduced, std::uint16_t rank,
                  std::optional<BufferId> flat);
   void gather_updated(const Communicator& communicator);
+  void bind_gather(TaskId task);
 };
 
 }  // namespace tidegate

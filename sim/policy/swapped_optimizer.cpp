@@ -209,13 +209,14 @@ class SwappedOptimizer final : public OptimizerPolicy {
     }
   }
 
-  // Between pinned buffers and the files of path `p`; what is written goes from its buffer.
+  // Between pinned buffers and the files of path `p`. Gradients that are written go from their
+  // buffer; a sub-group may be cast and sent to the GPU beside its write, so that it stays.
   void move(Step& step, TaskId task, std::uint16_t rank, std::size_t p,
             const std::vector<std::int32_t>& tensors, Kind kind, Direction direction) const {
     const PoolId host = step.host_pool(rank), files = step.path_pool(rank, options_.paths[p]);
     const bool is_read = direction == Direction::read;
     step.bindings->moved(task, tensors, rank, {kind, is_read ? files : host},
-                         {kind, is_read ? host : files}, !is_read);
+                         {kind, is_read ? host : files}, !is_read && kind == Kind::sum32);
   }
 
   // Fragments of gradients below DeepSpeed's limit have stayed in memory.

@@ -1,0 +1,141 @@
+// Offloaded training gives bit for bit the losses and parameters of training without offload: the
+// plan of every policy, run task by task with real tensors, beside a loop that knows no plan.
+#include <array>
+#include <string>
+
+#include "sim/timeline/contents.hpp"
+#include "tests/catch.hpp"
+#include "tests/sim/policy/meaning.hpp"
+#include "validate/train/arithmetic.hpp"
+
+using namespace tidegate;
+
+namespace {
+
+constexpr int steps = 20;
+
+struct Case {
+  const char* zero;
+  const char* parameters;
+  const char* optimizer;
+  const char* activations;
+};
+
+std::vector<Override> overrides(const Case& c, int ranks, int accumulation, const char* dtype) {
+  auto all = meant::small(ranks, accumulation);
+  const auto set = [&](const char* key, const std::string& value) { all.emplace_back(key, value); };
+  set("workload.network.layers", "2");
+  set("workload.network.hidden", "16");
+  set("workload.network.ffn", "24");
+  set("workload.network.heads", "4");
+  set("workload.network.kv_heads", "2");
+  set("workload.network.vocabulary", "32");
+  set("workload.sequence", "8");
+  set("workload.micro_batch", "2");
+  set("workload.dtype", dtype);
+  set("policy.zero", std::string("{stage: ") + c.zero +
+                         ", reduce_bucket_size: 1000, param_persistence_threshold: 100}");
+  set("policy.parameters", c.parameters);
+  set("policy.optimizer", c.optimizer);
+  set("policy.activations", c.activations);
+  set("iterations", std::to_string(steps));
+  return all;
+}
+
+// One task after the other, in the order in which a simulation ends them.
+void follow(const Plan& plan, const Timeline& timeline, train::Arithmetic& arithmetic) {
+  for (const Moment& m : moments(plan, timeline)) {
+    if (!m.is_end) continue;
+    arithmetic.run(m.task);
+    for (const Effect& e : plan.effects(m.task)) {
+      if (e.kind == Effect::Kind::free && holds(e.when, timeline))
+        arithmetic.free(static_cast<BufferId>(e.target));
+    }
+  }
+}
+
+void check(const Case& c, int ranks, int accumulation, const char* dtype) {
+  INFO("ZeRO-" << c.zero << ", parameters " << c.parameters << ", " << c.optimizer << ", "
+               << c.activations << ", " << ranks << " ranks, " << accumulation << " micro-batches, "
+               << dtype);
+  const meant::Run run = meant::run(overrides(c, ranks, accumulation, dtype));
+  const Workload& workload = run.scenario.workload;
+  const train::TrainingOptions options{.seed = 3,
+                                       .steps = steps,
+                                       .ranks = ranks,
+                                       .adam = {.rate = 1e-2F},
+                                       .reduces_every_micro_step = c.zero[0] >= '2'};
+  train::Arithmetic arithmetic(run.plan, workload, run.graph, options);
+  follow(run.plan, run.timeline, arithmetic);
+  const train::Training alone = train::train(workload, options);
+  CHECK(arithmetic.losses() == alone.losses);
+  CHECK(arithmetic.master() == alone.master);
+  CHECK(alone.losses.size() == static_cast<std::size_t>(steps * ranks * accumulation));
+}
+
+void check_ranks_and_types(const Case& c) {
+  check(c, 1, 1, "bf16");
+  check(c, 2, 2, "bf16");
+  check(c, 2, 1, "fp32");
+}
+
+constexpr std::array states = {
+    Case{"0", "resident", "resident", "keep"},
+    Case{"1", "resident", "resident", "keep"},
+    Case{"2", "resident", "resident", "keep"},
+    Case{"3", "resident", "resident", "keep"},
+    Case{"1", "resident", "zero_offload", "keep"},
+    Case{"2", "resident", "zero_offload", "keep"},
+    Case{"3", "resident", "{name: zero_offload, sub_group_size: 500}", "keep"},
+    Case{"3", "host", "{name: zero_offload, sub_group_size: 500}", "keep"},
+    Case{"3", "{name: nvme, path: nvme}", "{name: zero_offload, sub_group_size: 500}", "keep"},
+    Case{"3", "resident", "{name: twin_flow, ratio: 0.5, sub_group_size: 500}", "keep"},
+    Case{"3", "resident", "{name: zero_infinity, path: nvme, sub_group_size: 500}", "keep"},
+    Case{"3", "{name: nvme, path: nvme}", "{name: zero_infinity, path: nvme, sub_group_size: 500}",
+         "keep"},
+    Case{"3", "resident", "{name: mlp_offload, paths: [nvme, pfs], sub_group_size: 500}", "keep"},
+    Case{"3", "host",
+         "{name: mlp_offload, paths: [nvme, pfs], assignment: {shares: [2, 1]}, cache: false, "
+         "delayed_gradients: false, sub_group_size: 500}",
+         "keep"},
+};
+
+constexpr std::array activations = {
+    "{name: keep, by_operator: true}",
+    "{name: recompute, mode: full}",
+    "{name: recompute, mode: full, every: 2}",
+    "{name: recompute, mode: full, by_operator: true}",
+    "{name: recompute, mode: selective}",
+    "{name: ssdtrain, threshold: 1, to: nvme, profile_iteration: 1}",
+    "{name: ssdtrain, threshold: 1, to: nvme, gpudirect: false, profile_iteration: 1}",
+    "{name: ssdtrain, threshold: 1, to: host, adaptive: false}",
+    "{name: ssdtrain, threshold: 1, to: nvme, adaptive: false, record_first: false}",
+    "{name: ssdtrain, threshold: 1, to: nvme, adaptive: false, forwarding: false}",
+    "{name: ssdtrain, threshold: 1, to: nvme, adaptive: false, deduplicate: false}",
+    "{name: ssdtrain, threshold: 1, to: nvme, adaptive: false, prefetch: false}",
+    "{name: swap_all, to: nvme, threshold: 1}",
+    "{name: swap_all, to: host, threshold: 1}",
+    "{name: flash_neuron, to: nvme, threshold: 1}",
+    "{name: g10, to: nvme, threshold: 1}",
+    "{name: teraio, to: nvme, threshold: 1}",
+};
+
+}  // namespace
+
+TEST_CASE("wherever optimizer states and parameters live, training is the same bit for bit",
+          "[train]") {
+  for (const Case& c : states) check_ranks_and_types(c);
+}
+
+TEST_CASE("wherever activations live, training is the same bit for bit", "[train]") {
+  for (const char* kept : activations) check_ranks_and_types({"0", "resident", "resident", kept});
+}
+
+TEST_CASE("activations and states offloaded together train the same bit for bit", "[train]") {
+  const char* ssdtrain = "{name: ssdtrain, threshold: 1, to: nvme, profile_iteration: 1}";
+  check_ranks_and_types(
+      {"3", "resident", "{name: mlp_offload, paths: [nvme, pfs], sub_group_size: 500}", ssdtrain});
+  check_ranks_and_types({"3", "{name: nvme, path: nvme}",
+                         "{name: zero_infinity, path: nvme, sub_group_size: 500}", ssdtrain});
+  check_ranks_and_types({"2", "resident", "zero_offload", "{name: recompute, mode: full}"});
+}
