@@ -392,7 +392,9 @@ TEST_CASE("every command explains itself with an example", "[cli]") {
                                                           {"plot", "rok"},
                                                           {"validate"},
                                                           {"validate", "published"},
-                                                          {"validate", "field"}};
+                                                          {"validate", "field"},
+                                                          {"validate", "run"},
+                                                          {"validate", "suite"}};
   for (std::vector<std::string> command : commands) {
     command.emplace_back("--help");
     const Finished run = tidegate_with(command);
@@ -569,4 +571,31 @@ TEST_CASE("every key of the field rows is documented, and no other", "[docs]") {
   std::vector<std::string> keys;
   add_keys(json::parse(run.out), keys);
   check_documented(keys, text_of(source + "/docs/field_json.md"));
+}
+
+TEST_CASE("validate run runs a plan, compares it and writes both timelines", "[cli][docs]") {
+  const TemporaryFolder folder;
+  const std::string trace = folder.write("trace.json", "");
+  const Finished run = tidegate_with({"validate", "run", "ssdtrain_paced", "--storage",
+                                      fs::path(trace).parent_path().string(), "--scale", "0.2",
+                                      "--gate", "5", "--json", "--trace", trace});
+  INFO(run.err);
+  const json output = parsed(run);
+  CHECK(output["verdict"] == "agrees");  // within 500 %: what a slow host does is not asked here
+  const std::string docs = text_of(source + "/docs/run_json.md");
+  for (const auto& [key, value] : output.items()) check_mentions(docs, key);
+  const std::string written = text_of(trace);
+  CHECK_THAT(written, Containing("predicted: rank 0") && Containing("measured: rank 0"));
+  CHECK(json::accept(written));
+}
+
+TEST_CASE("validate run says what it needs", "[cli][input]") {
+  const Finished lacking = tidegate_with({"validate", "run", "ssdtrain_paced"});
+  CHECK(lacking.code == 2);
+  CHECK_THAT(lacking.err, Containing("give one with --storage"));
+  const Finished absent =
+      tidegate_with({"validate", "run", "ssdtrain_paced", "--storage", "/no/such/folder"});
+  CHECK(absent.code == 2);
+  CHECK_THAT(absent.err, Containing("/no/such/folder"));
+  CHECK(tidegate_with({"validate", "suite", "--case", "nobody"}).code == 2);
 }

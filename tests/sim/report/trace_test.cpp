@@ -130,3 +130,22 @@ TEST_CASE("times keep their nanoseconds and labels their quotes", "[trace]") {
   CHECK(json::parse(text)["traceEvents"].is_array());
   CHECK(text.find(R"("say \"hi\" 7")") != std::string::npos);
 }
+
+TEST_CASE("several runs of a plan stand side by side in one trace", "[trace]") {
+  // Rank 0, memory and resources of each: processes 1 to 3 and 4 to 6; three slices of each run.
+  const Run run = wide_lane();
+  const std::vector<TracedRun> runs = {{"predicted", &run.timeline}, {"measured", &run.timeline}};
+  std::ostringstream out;
+  write_trace(out, run.plan, runs, run.demands, run.resources);
+  const json trace = json::parse(out.str());
+  std::map<std::string, int> processes;
+  for (const json& m : events_of(trace, "M")) {
+    if (m["name"] == "process_name") processes[m["args"]["name"]] = m["pid"];
+  }
+  CHECK(processes.at("predicted: rank 0") == 1);
+  CHECK(processes.at("measured: rank 0") == 4);
+  CHECK(processes.at("measured: resources") == 6);
+  std::map<int, int> slices;
+  for (const json& slice : events_of(trace, "X")) ++slices[slice["pid"]];
+  CHECK((slices[1] == 3 && slices[4] == 3));
+}

@@ -52,6 +52,15 @@ double seconds(const Timeline& timeline, TaskId task) {
   return to_seconds(timeline.end[index(task)] - timeline.start[index(task)]).value();
 }
 
+// Whether the host woke every thread in time, so that works met that were to meet.
+bool was_calm(const Execution& run) {
+  Instant late = 0;
+  for (const Instant l : run.lateness) late += l;
+  if (late < 5'000'000'000) return true;
+  WARN("inconclusive: threads were " << to_seconds(late).value() << " s late");
+  return false;
+}
+
 // A plan with a work of each kind, some after others, with buffers that copies use.
 Plan all_kinds() {
   Lanes l;
@@ -101,15 +110,12 @@ TEST_CASE("copies that meet on a link take twice as long, in opposite directions
   const TaskId other = l.add("other", Copy{host0, gpu0, Bytes(4e6)});
   const Plan plan = l.builder.finish(1, 1);
   const Execution run = run_on(slow_rig(Pace::paced), plan);
-  // No earlier than the link allows, whatever the host does; one of 62 parts is the grain.
-  CHECK(seconds(run.timeline, first) >= 0.078);
-  CHECK(seconds(run.timeline, second) >= 0.078);
-  CHECK(seconds(run.timeline, other) >= 0.04);
-  const auto late = [&](TaskId t) { return to_seconds(run.lateness[index(t)]).value(); };
-  if (late(first) + late(second) + late(other) < 0.005) {
-    CHECK(seconds(run.timeline, first) <= 0.088);
-    CHECK(seconds(run.timeline, other) <= 0.046);
-  }
+  CHECK(to_seconds(run.timeline.makespan).value() >= 0.08);  // the link, whatever the host does
+  if (!was_calm(run)) return;
+  // One of 62 parts is the grain.
+  CHECK(seconds(run.timeline, first) == Approx(0.08).margin(0.008));
+  CHECK(seconds(run.timeline, second) == Approx(0.08).margin(0.008));
+  CHECK(seconds(run.timeline, other) == Approx(0.04).margin(0.006));
 }
 
 TEST_CASE("a drive that reads and writes at once works at its mixed rates", "[executor][works]") {
@@ -118,11 +124,12 @@ TEST_CASE("a drive that reads and writes at once works at its mixed rates", "[ex
   const TaskId read = l.add("read", FileIo{Direction::read, 0, host0, Bytes(2e6)});
   const TaskId write = l.add("write", FileIo{Direction::write, 0, host0, Bytes(2e6)});
   const Plan plan = l.builder.finish(1, 1);
-  const Timeline timeline = execute(plan, slow_rig(Pace::paced));
-  const double both = to_seconds(timeline.makespan).value();
-  CHECK(both >= 0.095);  // the last part may find the other direction gone
-  CHECK(seconds(timeline, read) >= 0.09);
-  CHECK(seconds(timeline, write) >= 0.09);
+  const Execution run = run_on(slow_rig(Pace::paced), plan);
+  CHECK(to_seconds(run.timeline.makespan).value() >= 0.04);  // one after the other, both pure
+  if (!was_calm(run)) return;
+  // The last part may find the other direction gone.
+  CHECK(seconds(run.timeline, read) == Approx(0.1).margin(0.01));
+  CHECK(seconds(run.timeline, write) == Approx(0.1).margin(0.01));
 }
 
 TEST_CASE("a scaled plan has that part of every size", "[executor][works]") {
