@@ -33,11 +33,12 @@ Values rounded_copy(Values values, DType type) {
 }  // namespace
 
 Arithmetic::Arithmetic(const Plan& plan, const Workload& workload, const LayerGraph& graph,
-                       const TrainingOptions& options)
+                       const TrainingOptions& options, ByteStore* files)
     : plan_(plan),
       workload_(workload),
       graph_(graph),
       options_(options),
+      files_(files),
       initial_(initial_parameters(graph, options.seed)) {
   ensure(plan.meaning.is_carried(), "the plan carries its meaning");
   ensure(unsupported(workload).empty(), "the workload has an arithmetic");
@@ -68,7 +69,11 @@ std::vector<Arithmetic::Read> Arithmetic::reads(TaskId task, const Deed& deed) c
     const Content* content = &plan_.meaning.content(a.content);
     if (at != cells_.end()) {
       const bool is_known = !found.empty() && found.back().content == content;
-      if (!is_known) found.push_back({content, at->second});
+      Shared cell = at->second;
+      if (is_in_files(a))
+        cell =
+            std::make_shared<const Cell>(unpacked(*content, files_->get(task, a.pool, a.content)));
+      if (!is_known) found.push_back({content, std::move(cell)});
     } else if (a.when.is_always()) {
       throw std::logic_error(fmt::format("task {} '{}' reads what is not there: {}", index(task),
                                          plan_.label(task), to_text(*content)));
@@ -77,12 +82,44 @@ std::vector<Arithmetic::Read> Arithmetic::reads(TaskId task, const Deed& deed) c
   return found;
 }
 
-void Arithmetic::write(const Access& a, Cell cell) {
-  const auto shared = std::make_shared<const Cell>(std::move(cell));
+void Arithmetic::write(TaskId task, const Access& a, Cell cell) {
+  const Content& content = plan_.meaning.content(a.content);
+  const bool is_in_file = is_in_files(a);
+  if (is_in_file) files_->put(task, a.pool, a.content, packed(content, cell));
+  const auto shared = std::make_shared<const Cell>(is_in_file ? Cell() : std::move(cell));
   const std::scoped_lock lock(mutex_);
   cells_[place(a)] = shared;
   if (a.buffer != Access::standing) in_buffer_[a.buffer].push_back(place(a));
-  if (plan_.meaning.content(a.content).kind == Kind::master) masters_[a.content] = shared;
+  if (content.kind == Kind::master && !is_in_file) masters_[a.content] = shared;
+}
+
+std::int64_t Arithmetic::width_of(const Content& content) const {
+  const bool is_fp32 =
+      content.kind == Kind::sum32 || content.kind == Kind::master || content.kind == Kind::moments;
+  return is_fp32 ? 4 : static_cast<std::int64_t>(bytes_per_element(workload_.dtype));
+}
+
+std::vector<std::byte> Arithmetic::packed(const Content& content, const Cell& cell) const {
+  std::vector<std::byte> bytes = cell.bytes;
+  for (const Values& values : cell.values) {
+    const auto more = encode(values, width_of(content), workload_.dtype);
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  }
+  return bytes;
+}
+
+Cell Arithmetic::unpacked(const Content& content, std::span<const std::byte> bytes) const {
+  Cell cell;
+  if (content.kind == Kind::saved && content.tensor > 0) {
+    cell.bytes.assign(bytes.begin(), bytes.end());
+    return cell;
+  }
+  const std::size_t parts = content.kind == Kind::moments ? 2 : 1;
+  const std::size_t size = bytes.size() / parts;
+  for (std::size_t i = 0; i < parts; ++i)
+    cell.values.push_back(
+        decode(bytes.subspan(i * size, size), width_of(content), workload_.dtype));
+  return cell;
 }
 
 void Arithmetic::free(BufferId buffer) {
@@ -116,7 +153,8 @@ void Arithmetic::perform(TaskId task, const Deed& deed) {
     case Verb::add:
     case Verb::cast:
       for (const Access& a : plan_.meaning.of(deed)) {
-        if (a.how == How::write) write(a, made(deed, plan_.meaning.content(a.content), inputs));
+        if (a.how == How::write)
+          write(task, a, made(deed, plan_.meaning.content(a.content), inputs));
       }
   }
   const std::scoped_lock lock(mutex_);
@@ -175,7 +213,7 @@ void Arithmetic::adam(TaskId task, const Deed& deed, std::span<const Read> input
       const DType type = kind == Kind::master ? DType::fp32 : workload_.dtype;
       cell = of(rounded_copy(states.master, type));
     }
-    write(a, std::move(cell));
+    write(task, a, std::move(cell));
   }
 }
 

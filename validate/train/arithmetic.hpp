@@ -27,11 +27,23 @@ struct Cell {
   Storages passing;  ///< of a flow: what its layer has saved so far in this pass
 };
 
+/// Files: what a plan keeps on storage paths. `task` is the one that writes or reads.
+class ByteStore {
+ public:
+  virtual ~ByteStore() = default;
+  virtual void put(TaskId task, PoolId path, ContentId content,
+                   std::span<const std::byte> bytes) = 0;
+  /// The bytes of the last put of that content.
+  virtual std::vector<std::byte> get(TaskId task, PoolId path, ContentId content) = 0;
+};
+
 class Arithmetic {
  public:
-  /// All three outlive it. The plan carries its meaning, `graph` is the workload's.
+  /// All of them outlive it. The plan carries its meaning, `graph` is the workload's. With `files`,
+  /// contents on storage paths are there and nowhere else, in the type that the plan counts:
+  /// parameters, their shards and sums in the network's, states and fp32 sums in 4 bytes each.
   Arithmetic(const Plan& plan, const Workload& workload, const LayerGraph& graph,
-             const TrainingOptions& options);
+             const TrainingOptions& options, ByteStore* files = nullptr);
 
   /// The deeds of a task that is not skipped. From any thread; the plan orders those that touch the
   /// same contents. Throws std::logic_error where a content is missing.
@@ -55,6 +67,7 @@ class Arithmetic {
   const Workload& workload_;
   const LayerGraph& graph_;
   TrainingOptions options_;
+  ByteStore* files_;
   NetworkTensors initial_;
   std::vector<Numbered> tensors_;  // by number
   mutable std::mutex mutex_;
@@ -70,7 +83,13 @@ class Arithmetic {
   };
   std::vector<Read> reads(TaskId task, const Deed& deed) const;
   static Place place(const Access& access);
-  void write(const Access& access, Cell cell);
+  void write(TaskId task, const Access& access, Cell cell);
+  bool is_in_files(const Access& access) const {
+    return files_ != nullptr && plan_.pools[index(access.pool)].place.tier == Tier::storage;
+  }
+  std::int64_t width_of(const Content& content) const;
+  std::vector<std::byte> packed(const Content& content, const Cell& cell) const;
+  Cell unpacked(const Content& content, std::span<const std::byte> bytes) const;
   const Values& initial(const Content& content) const;
   Batch batch(TaskId task, const Deed& deed, std::uint16_t rank) const;
   Site site(const Deed& deed, const Batch& batch) const;

@@ -67,7 +67,7 @@ void Arithmetic::forward(TaskId task, const Deed& deed, std::span<const Read> in
     } else {
       cell.bytes = in.flow.passing.at(content.tensor);
     }
-    write(a, std::move(cell));
+    write(task, a, std::move(cell));
   }
   if (here.op.name != "loss") return;
   const std::scoped_lock lock(mutex_);
@@ -105,7 +105,7 @@ void Arithmetic::backward(TaskId task, const Deed& deed, std::span<const Read> i
         }
       }
     }
-    write(a, std::move(cell));
+    write(task, a, std::move(cell));
   }
 }
 

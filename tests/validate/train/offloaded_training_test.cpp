@@ -1,6 +1,9 @@
 // Offloaded training gives bit for bit the losses and parameters of training without offload: the
 // plan of every policy, run task by task with real tensors, beside a loop that knows no plan.
 #include <array>
+#include <cstdio>
+#include <map>
+#include <memory>
 #include <string>
 
 #include "sim/timeline/contents.hpp"
@@ -42,6 +45,51 @@ std::vector<Override> overrides(const Case& c, int ranks, int accumulation, cons
   return all;
 }
 
+// A file without a name: what is put is appended.
+class TemporaryFile : public train::ByteStore {
+ public:
+  void put(TaskId task, PoolId path, ContentId content, std::span<const std::byte> bytes) override {
+    REQUIRE(std::fseek(file_.get(), 0, SEEK_END) == 0);
+    extents_[{path, content}] = {std::ftell(file_.get()), bytes.size()};
+    REQUIRE(std::fwrite(bytes.data(), 1, bytes.size(), file_.get()) == bytes.size());
+    moved[task] += bytes.size();
+  }
+  std::vector<std::byte> get(TaskId task, PoolId path, ContentId content) override {
+    const auto [offset, size] = extents_.at({path, content});
+    std::vector<std::byte> bytes(size);
+    REQUIRE(std::fseek(file_.get(), offset, SEEK_SET) == 0);
+    REQUIRE(std::fread(bytes.data(), 1, size, file_.get()) == size);
+    moved[task] += size;
+    return bytes;
+  }
+
+  std::map<TaskId, std::size_t> moved;
+
+ private:
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_{std::tmpfile(), std::fclose};
+  std::map<std::pair<PoolId, ContentId>, std::pair<long, std::size_t>> extents_;
+};
+
+// Every file task moves the bytes that the plan prices. All tensors of the tiny network divide by
+// the ranks. A sub-group's read is priced with its gradient; here gradients are fragments below
+// 1 MiB, which stay in memory: 4 bytes an element less, beside 4 of the master in the first update
+// and 12 of master and moments later.
+void check_bytes(const meant::Run& run, const std::map<TaskId, std::size_t>& moved,
+                 bool reads_gradients) {
+  for (std::uint32_t t = 0; t < run.plan.size(); ++t) {
+    const auto* file = std::get_if<FileIo>(&run.plan.work(TaskId{t}));
+    if (file == nullptr || is_skipped(run.plan, TaskId{t}, run.timeline)) continue;
+    const auto found = moved.find(TaskId{t});
+    const double bytes = found == moved.end() ? 0 : static_cast<double>(found->second);
+    const Task& task = run.plan.tasks[t];
+    const bool is_sub_group = run.plan.names[index(task.name)] == "read sub-group";
+    const double gradients =
+        is_sub_group && reads_gradients ? (task.iteration == 0 ? 1 : 1.0 / 3) : 0;
+    INFO(run.plan.label(TaskId{t}) << " of iteration " << task.iteration);
+    CHECK(bytes + gradients * bytes == file->bytes.value());
+  }
+}
+
 // One task after the other, in the order in which a simulation ends them.
 void follow(const Plan& plan, const Timeline& timeline, train::Arithmetic& arithmetic) {
   for (const Moment& m : moments(plan, timeline)) {
@@ -65,8 +113,13 @@ void check(const Case& c, int ranks, int accumulation, const char* dtype) {
                                        .ranks = ranks,
                                        .adam = {.rate = 1e-2F},
                                        .reduces_every_micro_step = c.zero[0] >= '2'};
-  train::Arithmetic arithmetic(run.plan, workload, run.graph, options);
+  TemporaryFile file;
+  train::Arithmetic arithmetic(run.plan, workload, run.graph, options, &file);
   follow(run.plan, run.timeline, arithmetic);
+  const std::string optimizer = c.optimizer;
+  check_bytes(run, file.moved,
+              optimizer.find("zero_infinity") != std::string::npos ||
+                  optimizer.find("delayed_gradients: false") != std::string::npos);
   const train::Training alone = train::train(workload, options);
   CHECK(arithmetic.losses() == alone.losses);
   CHECK(arithmetic.master() == alone.master);
