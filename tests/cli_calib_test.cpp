@@ -54,7 +54,7 @@ void check_wrong(const std::vector<std::string>& flags, const std::string& messa
 }
 
 const std::vector<std::string> small = {"--quick", "--ungated",      "--file-size",
-                                        "64 MiB",  "--write-budget", "512 MiB"};
+                                        "64 MiB",  "--write-budget", "2 GiB"};
 
 std::vector<std::string> small_run(const fs::path& storage, const fs::path& out,
                                    std::vector<std::string> more) {
@@ -142,7 +142,7 @@ TEST_CASE("a dry run says what would be written, and writes nothing", "[calib]")
   const Finished run = calib(small_run(folder.path(), out, {"--dry-run"}));
   CHECK(run.code == 0);
   CHECK_THAT(run.out,
-             Containing("one file of 64 MiB without a name, at most 512 MiB written in all"));
+             Containing("one file of 64 MiB without a name, at most 2 GiB written in all"));
   CHECK_THAT(run.out, Containing("of a drive-write"));
   CHECK(names_in(folder.path()).empty());
 }

@@ -138,7 +138,13 @@ Screening Evaluator::screen(const std::vector<Override>& sets) const {
     const Prepared& p = prepared(read, sets);
     return {.refusal = "", .bound = bound_of(read, p.graph, p.times)};
   } catch (const InputError& error) {
-    const Problem& first = error.problems().front();
+    // A misspelt key is why another is missing.
+    const auto is_misspelt = [](const Problem& p) {
+      return p.text.find("did you mean") != std::string::npos;
+    };
+    const auto misspelt = std::ranges::find_if(error.problems(), is_misspelt);
+    const Problem& first =
+        misspelt == error.problems().end() ? error.problems().front() : *misspelt;
     return {.refusal = first.key.empty() ? first.text : first.key + ": " + first.text, .bound = {}};
   }
 }

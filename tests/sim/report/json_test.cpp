@@ -47,6 +47,7 @@ Report full_report() {
   run.facts.engine_remarks = {{"ignored", "aio", "ds.json:1:2", "nothing is on nvme"}};
   Report report = run.report();
   report.elasticities = {{"drive", 0.5}};
+  report.range = Report::Range{.low = Seconds(1), .high = Seconds(2), .draws = 2};
   report.fixes = {
       .tried = 3,
       .found = {{.what = "less", .sets = {"a=1"}, .pools = {{"gpu", Bytes(1), Bytes(2)}}}}};
