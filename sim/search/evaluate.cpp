@@ -28,6 +28,16 @@ bool changes_graph(const Override& set) {
   return changes_machine(set) || set.first == "workload" || set.first.starts_with("workload.");
 }
 
+// What is said of a key that was set, else the first problem.
+std::string refusal_of(const InputError& error, const std::vector<Override>& sets) {
+  const auto is_of_sets = [&](const Problem& p) {
+    return std::ranges::any_of(sets, [&](const Override& set) { return p.key == set.first; });
+  };
+  const auto own = std::ranges::find_if(error.problems(), is_of_sets);
+  const Problem& said = own == error.problems().end() ? error.problems().front() : *own;
+  return said.key.empty() ? said.text : said.key + ": " + said.text;
+}
+
 bool may_tire(const Machine& machine) {
   return std::ranges::any_of(machine.resources(),
                              [](const Resource& r) { return r.burst > Seconds(0); });
@@ -138,14 +148,7 @@ Screening Evaluator::screen(const std::vector<Override>& sets) const {
     const Prepared& p = prepared(read, sets);
     return {.refusal = "", .bound = bound_of(read, p.graph, p.times)};
   } catch (const InputError& error) {
-    // A misspelt key is why another is missing.
-    const auto is_misspelt = [](const Problem& p) {
-      return p.text.find("did you mean") != std::string::npos;
-    };
-    const auto misspelt = std::ranges::find_if(error.problems(), is_misspelt);
-    const Problem& first =
-        misspelt == error.problems().end() ? error.problems().front() : *misspelt;
-    return {.refusal = first.key.empty() ? first.text : first.key + ": " + first.text, .bound = {}};
+    return {.refusal = refusal_of(error, sets), .bound = {}};
   }
 }
 

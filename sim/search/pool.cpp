@@ -110,6 +110,8 @@ void CandidatePool::simulate(const std::vector<Picks>& picks, const char* doing,
     limit(trials[i]->needs, options_.limits);
     list[i]->violates = violated(*trials[i], options_.limits);
     list[i]->trial = std::move(trials[i]);
+    const bool is_choice = list[i]->is_acceptable() && allows_changes(list[i]->picks);
+    if (is_choice && (best_ == nullptr || comes_before(*list[i], *best_))) best_ = list[i];
     ++simulated_;
     resumed_ += is_known[i] != 0 ? 1U : 0U;
   }
@@ -125,17 +127,8 @@ const Candidate* CandidatePool::find(const Picks& picks) const {
   return at == all_.end() ? nullptr : &at->second;
 }
 
-const Candidate* CandidatePool::best() const {
-  const Candidate* best = nullptr;
-  for (const auto& [picks, c] : all_) {
-    if (!c.is_acceptable() || !allows_changes(picks)) continue;
-    if (best == nullptr || comes_before(c, *best)) best = &c;
-  }
-  return best;
-}
-
 void CandidatePool::tell(const char* doing, std::size_t done, std::size_t most) const {
-  const Candidate* now = best();
+  const Candidate* now = best_;
   options_.progress({.doing = doing,
                      .done = done,
                      .most = most,

@@ -30,7 +30,7 @@ class CandidatePool {
   bool allows_changes(const Picks& picks) const;
   const Candidate* find(const Picks& picks) const;
   /// Null: nothing acceptable yet.
-  const Candidate* best() const;
+  const Candidate* best() const { return best_; }
   const std::map<Picks, Candidate>& all() const { return all_; }
   std::size_t screened() const { return all_.size(); }
   std::size_t simulated() const { return simulated_; }
@@ -46,6 +46,7 @@ class CandidatePool {
   const TuneOptions& options_;
   ResultsLog* log_;
   std::map<Picks, Candidate> all_;
+  const Candidate* best_ = nullptr;  // of all_
   std::size_t simulated_ = 0, resumed_ = 0;
 };
 

@@ -104,7 +104,8 @@ std::string explanation_text(const Explanation& e, Seconds whole) {
   std::string text = phases.empty() ? "phases as before" : phases;
   text += exposed.empty() ? "" : "; " + exposed;
   for (const Explanation::Shift& s : e.exposed) {
-    if (s.before > least && s.after < least) text += fmt::format("; {} is now hidden", s.name);
+    if (s.before > least && s.after < least)
+      text += fmt::format("; {} is no longer exposed", s.name);
   }
   return text;
 }
@@ -172,8 +173,13 @@ std::string bound_text(const TuneReport& r, std::size_t width) {
   } else if (!t.is_interrupted) {
     text = fmt::format(
         "Not proved: {} choices have refinements that were not looked at and that bounds do not "
-        "rule out. Of the {} configurations looked at, none can beat {}, {} below the best.",
-        t.counts.open, t.counts.screened, to_text(t.bound), percent_text(above / (1 + above)));
+        "rule out. ",
+        t.counts.open);
+    text +=
+        above < 0.0005
+            ? fmt::format("Of the {} configurations looked at none is faster.", t.counts.screened)
+            : fmt::format("Of the {} configurations looked at none can beat {}, {} below it.",
+                          t.counts.screened, to_text(t.bound), percent_text(above / (1 + above)));
   }
   text += fmt::format("{}The best itself cannot take less than {} ({}).", text.empty() ? "" : " ",
                       to_text(own.time), own.limited_by);

@@ -28,10 +28,10 @@ class Search {
       : space_(space), options_(options), pool_(evaluator, space, options, log) {}
 
   Tuning run() {
+    simulate_today();
     pool_.screen(space_.crossed_picks());
     choose_starts();
     require_one();
-    simulate_today();
     if (options_.simulates_all) {
       simulate_all();
     } else {
@@ -325,6 +325,11 @@ class Search {
       } else {
         const Candidate* c = pool_.find(g.start);
         if (refined == 0 && c != nullptr && (c->trial || !c->screening.bound.may_fit())) continue;
+        // What was not looked at before an interruption stays open.
+        if (is_over()) {
+          ++n.open;
+          continue;
+        }
         const Seconds bound = least_bound(pool_, space_, g.crossed, best_time());
         if (bound >= best_time()) {
           ++n.cannot_win;
