@@ -2,8 +2,9 @@
 
 #include <stdexcept>
 
-/// Ctrl-C (SIGINT), SIGTERM and SIGHUP as a flag that long work asks for. A second signal ends the
-/// process at once; nothing is left then either, because scratch files have no name.
+/// Ctrl-C (SIGINT), SIGTERM and SIGHUP as a flag that long work asks for. A second signal, a
+/// second or two later, ends the process at once; nothing is left then either, because scratch
+/// files have no name.
 namespace tidegate::rig {
 
 class Interrupted : public std::runtime_error {

@@ -1,4 +1,6 @@
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,11 +34,14 @@ TEST_CASE("the handlers of before come back", "[rig]") {
   CHECK(inside.sa_handler != before.sa_handler);
 }
 
-TEST_CASE("a second signal ends the process at once", "[rig]") {
+TEST_CASE("two signals sent together are one, a later one ends the process at once", "[rig]") {
   const pid_t child = fork();
   if (child == 0) {
     const InterruptScope scope;
     std::raise(SIGINT);
+    std::raise(SIGTERM);  // as timeout(1) does, to the process and to its group
+    if (!is_interrupted()) _exit(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2200));
     std::raise(SIGINT);
     _exit(0);
   }
