@@ -49,6 +49,10 @@ Check judge_ceilings(const Measurements& measurements) {
     }
   }
   if (known == 0) return {"ceilings", Verdict::not_told, "no row has a known ceiling"};
+  if (worst.empty()) {
+    return {"ceilings", Verdict::not_told,
+            fmt::format("{} rows, and no sample that counts", known)};
+  }
   if (highest <= 1) {
     return {"ceilings", Verdict::ok, fmt::format("{} rows, the nearest {}", known, worst)};
   }

@@ -1,10 +1,6 @@
 #include "calib/cluster/together.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdlib>
-
-#include <fmt/core.h>
 
 #include "calib/rig/interrupt.hpp"
 
@@ -87,41 +83,6 @@ Measurements measure_network(Team& team, std::int32_t passes) {
     }
     network_pass(team, m, pass);
   }
-  return m;
-}
-
-Measurements measure_together(Team& team, Bench& bench, const std::vector<std::size_t>& rows,
-                              std::int32_t passes) {
-  using Clock = std::chrono::system_clock;  // of all nodes; its error stays far below a sample
-  Measurements m;
-  m.passes = passes;
-  const std::vector<Row> all = bench.rows();
-  for (std::int32_t pass = 0; pass < passes; ++pass) {
-    for (const std::size_t r : rows) {
-      if (team.any(rig::is_interrupted())) return m;
-      Row row = all[r];
-      row.quantity = "together." + row.quantity;
-      row.at.emplace_back("nodes", team.size());
-      team.barrier();
-      const double began = std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-      const Sample sample = bench.sample(r);
-      const double ended = std::chrono::duration<double>(Clock::now().time_since_epoch()).count();
-      const std::vector<std::string> told =
-          team.gather(fmt::format("{:.9f} {:.9f} {}", began, ended, sample.read + sample.written));
-      double first = 0, last = 0, bytes = 0;
-      for (const std::string& text : told) {
-        char* rest = nullptr;
-        const double b = std::strtod(text.c_str(), &rest), e = std::strtod(rest, &rest);
-        bytes += std::strtod(rest, &rest);
-        first = first > 0 ? std::min(first, b) : b;
-        last = std::max(last, e);
-      }
-      if (!told.empty() && last > first) {
-        block_for(m, row, pass).samples.push_back(plain(bytes / (last - first), last - first));
-      }
-    }
-  }
-  m.is_complete = true;
   return m;
 }
 

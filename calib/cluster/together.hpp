@@ -13,10 +13,4 @@ namespace tidegate::calib {
 ///   bytes, one way
 Measurements measure_network(Team& team, std::int32_t passes);
 
-/// Rows `rows` of `bench` on all ranks at the same time, between barriers: the sum of bytes over
-/// the time from the first start to the last end, as "together.<quantity>" with the coordinate
-/// nodes.
-Measurements measure_together(Team& team, Bench& bench, const std::vector<std::size_t>& rows,
-                              std::int32_t passes);
-
 }  // namespace tidegate::calib

@@ -12,8 +12,8 @@ namespace tidegate::calib {
 namespace {
 
 std::string measured_by(const std::string& quantity, const Estimate& e) {
-  return fmt::format("measured: {}{}{}; {} blocks", quantity, e.where.empty() ? "" : ", ", e.where,
-                     e.blocks);
+  return fmt::format("measured: {}{}{}; {} block{}", quantity, e.where.empty() ? "" : ", ", e.where,
+                     e.blocks, e.blocks == 1 ? "" : "s");
 }
 
 std::vector<const RowResult*> with(std::vector<const RowResult*> rows, const std::string& name,

@@ -13,6 +13,23 @@ namespace {
 
 std::string percent(double fraction) { return fmt::format("{:.1f} %", 100 * fraction); }
 
+// Names that share a reason share a line.
+std::string not_measured_text(const std::vector<std::pair<std::string, std::string>>& all) {
+  std::vector<std::pair<std::string, std::string>> reasons;  // reason, names
+  for (const auto& [name, why] : all) {
+    const auto at = std::ranges::find(reasons, why, &std::pair<std::string, std::string>::first);
+    if (at == reasons.end()) {
+      reasons.emplace_back(why, name);
+    } else {
+      at->second += ", " + name;
+    }
+  }
+  std::string text;
+  for (const auto& [why, names] : reasons)
+    text += fmt::format("Not measured: {}: {}\n", names, why);
+  return text;
+}
+
 void add_sections(std::string& text, const NodeProfile& node) {
   for (const Section& section : node.sections) {
     text += fmt::format("\n{}\n", section.key);
@@ -95,9 +112,7 @@ std::string to_text(const Outcome& outcome) {
       "Error floor of predictions on this machine, from its drift: compute {}, storage {}, both at "
       "once {}\n",
       percent(node.floors.compute), percent(node.floors.io), percent(node.floors.overlapped));
-  for (const auto& [name, why] : outcome.account.not_measured) {
-    text += fmt::format("Not measured: {}: {}\n", name, why);
-  }
+  text += not_measured_text(outcome.account.not_measured);
   if (!node.missing.empty()) {
     text += "The profile lacks what a simulation needs:";
     for (const std::string& key : node.missing) text += " " + key;
