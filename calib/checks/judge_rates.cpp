@@ -111,6 +111,13 @@ Check judge_burst(std::span<const double> series, Seconds length) {
     return {"burst", Verdict::not_told,
             fmt::format("{} windows in {} are too few", series.size(), to_text(length))};
   }
+  const auto still = std::ranges::count_if(series, [](double rate) { return !(rate > 0); });
+  if (still > 0) {
+    return {
+        "burst", Verdict::suspected,
+        fmt::format("the stream stood still for {} of {} windows in {}: a token bucket, or others",
+                    still, series.size(), to_text(length))};
+  }
   const ChangePoint change = change_point(series);
   const bool is_large = change.found() && (change.ratio < 0.8 || change.ratio > 1.25);
   const auto spread_of = quantile(series, 0.9) / std::max(quantile(series, 0.1), 1.0);

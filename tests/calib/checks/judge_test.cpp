@@ -129,6 +129,15 @@ TEST_CASE("a value above what physics allows is a lie; a spoiled sample is not c
                                Containing("PCIe 16.0 GT/s x4"));
 }
 
+TEST_CASE("a stream that stands still for a while is said", "[checks]") {
+  std::vector<double> rates(20, 1e9);
+  CHECK(judge_burst(rates, Seconds(10)).verdict == Verdict::ok);
+  rates[7] = 0;
+  const Check check = judge_burst(rates, Seconds(10));
+  CHECK(check.verdict == Verdict::suspected);
+  CHECK_THAT(check.evidence, Containing("stood still for 1 of 20 windows"));
+}
+
 TEST_CASE("a wrong checksum of any row is said", "[checks]") {
   Measurements measurements;
   CHECK(judge_contents(measurements).verdict == Verdict::not_told);
