@@ -68,6 +68,15 @@ double coordinate(const Row& row, const std::string& name) {
   return -1;
 }
 
+std::vector<const RowResult*> with(std::vector<const RowResult*> rows, const std::string& name,
+                                   double value) {
+  std::erase_if(rows, [&](const RowResult* row) {
+    const double own = coordinate(row->row, name);
+    return own >= 0 && own != value;
+  });
+  return rows;
+}
+
 std::optional<Estimate> plateau(const std::vector<const RowResult*>& rows,
                                 const std::function<double(const Row&)>& size) {
   double most = 0;

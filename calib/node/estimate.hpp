@@ -28,6 +28,10 @@ Estimate estimate(const RowResult& row);
 /// -1 where the row has no such coordinate.
 double coordinate(const Row& row, const std::string& name);
 
+/// Those of the rows that have the coordinate `name` at `value`, or have no such coordinate.
+std::vector<const RowResult*> with(std::vector<const RowResult*> rows, const std::string& name,
+                                   double value);
+
 /// The rows whose `size` is at least a quarter of the largest, taken together: a plateau is told by
 /// all its rows, because the best of noisy ones is too good.
 std::optional<Estimate> plateau(const std::vector<const RowResult*>& rows,

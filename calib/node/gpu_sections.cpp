@@ -12,14 +12,6 @@ namespace {
 using Rows = std::vector<const RowResult*>;
 using Curve = std::vector<std::pair<double, double>>;  // size, value
 
-Rows with(Rows rows, const std::string& name, double value) {
-  std::erase_if(rows, [&](const RowResult* r) {
-    const double own = coordinate(r->row, name);
-    return own >= 0 && own != value;
-  });
-  return rows;
-}
-
 double bytes_of(const Row& row) { return coordinate(row, "bytes"); }
 double flops_of(const Row& row) {
   return 2 * coordinate(row, "m") * coordinate(row, "n") * coordinate(row, "k");

@@ -16,15 +16,6 @@ std::string measured_by(const std::string& quantity, const Estimate& e) {
                      e.blocks, e.blocks == 1 ? "" : "s");
 }
 
-std::vector<const RowResult*> with(std::vector<const RowResult*> rows, const std::string& name,
-                                   double value) {
-  std::erase_if(rows, [&](const RowResult* r) {
-    const double own = coordinate(r->row, name);
-    return own >= 0 && own != value;
-  });
-  return rows;
-}
-
 std::function<double(const Row&)> by(const std::string& name) {
   return [name](const Row& row) { return coordinate(row, name); };
 }
