@@ -18,7 +18,7 @@ constexpr std::size_t wide = 10000;  // no line breaks
 Html summary(const Report& r) {
   std::vector<Figure> all = {
       {"Iteration", to_text(r.iteration_time),
-       r.range && r.range->uncertain > 0
+       r.range
            ? fmt::format("nine in ten within {} to {}", to_text(r.range->low),
                          to_text(r.range->high))
            : ""},

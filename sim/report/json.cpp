@@ -202,6 +202,8 @@ Json range_json(const std::optional<Report::Range>& range) {
   return {{"low_s", number(range->low)},
           {"high_s", number(range->high)},
           {"level", 0.9},
+          {"profile_deviation", range->profile_deviation},
+          {"model_deviation", range->model_deviation},
           {"draws", range->draws},
           {"seed", range->seed},
           {"uncertain_values", range->uncertain},

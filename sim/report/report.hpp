@@ -161,10 +161,13 @@ struct Report {
     std::string name;  ///< "nvme", "gpu*.h2d (4)"
     double value = 0;
   };
-  /// Nine in ten iteration times lie within, when the profile's values are drawn from their
-  /// uncertainties (sim/run/interval.hpp).
+  /// Nine in ten iteration times lie within (sim/run/interval.hpp): what the profile's
+  /// uncertainties do to them, and what the models miss whatever the profile. Deviations are of the
+  /// logarithm of the time.
   struct Range {
     Seconds low, high;
+    double profile_deviation = 0;  ///< over the draws
+    double model_deviation = 0;
     std::int32_t draws = 0;
     std::uint64_t seed = 0;
     std::int32_t uncertain = 0,

@@ -47,10 +47,17 @@ std::string title_text(const RunFacts& facts, std::size_t width) {
 }
 
 std::string range_text(const Report::Range& range) {
-  if (range.uncertain == 0) return "The profile states no uncertainty, so there is no interval.";
-  return fmt::format("Nine in ten within {} to {} ({} draws of {} uncertain values{}).",
-                     to_text(range.low), to_text(range.high), range.draws, range.uncertain,
-                     range.silent > 0 ? fmt::format("; {} state none", range.silent) : "");
+  const std::string from_profile =
+      range.uncertain == 0
+          ? "the profile states no uncertainty"
+          : fmt::format("{} draws of {} uncertain values of the profile{} vary by {:.1f} %",
+                        range.draws, range.uncertain,
+                        range.silent > 0 ? fmt::format(" ({} state none)", range.silent) : "",
+                        100 * range.profile_deviation);
+  return fmt::format(
+      "Nine in ten within {} to {}: {}; the models miss by {:.1f} % on published "
+      "runs.",
+      to_text(range.low), to_text(range.high), from_profile, 100 * range.model_deviation);
 }
 
 std::string phases_text(const Report& report, std::size_t width) {
