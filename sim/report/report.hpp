@@ -161,6 +161,12 @@ struct Report {
     std::string name;  ///< "nvme", "gpu*.h2d (4)"
     double value = 0;
   };
+  /// What binds now made twice as fast, and what binds then (sim/run/elasticity.hpp).
+  struct Doubled {
+    std::string name;
+    Seconds iteration_time;
+    std::optional<Elasticity> next;  ///< nothing: no kind of resource is worth a faster one
+  };
   /// Nine in ten iteration times lie within (sim/run/interval.hpp): what the profile's
   /// uncertainties do to them, and what the models miss whatever the profile. Deviations are of the
   /// logarithm of the time.
@@ -225,6 +231,7 @@ struct Report {
   std::vector<Step> critical_tasks;           ///< largest first
   Bound bound;
   std::vector<Elasticity> elasticities;  ///< most exposed first; empty when nobody asked (sim/run)
+  std::optional<Doubled> doubled;        ///< nothing when nobody asked, or nothing binds
   std::optional<Range> range;            ///< nothing when nobody asked (sim/run)
   std::optional<Fixes> fixes;            ///< nothing when the run fits or nobody asked (sim/run)
   std::vector<Path> paths;

@@ -183,6 +183,18 @@ std::string elasticities_text(const Report& report) {
   return table_text(table);
 }
 
+std::string doubled_text(const Report& report, std::size_t width) {
+  if (!report.doubled) return "";
+  const auto& [name, time, next] = *report.doubled;
+  const std::string then = !next ? "nothing alone binds then"
+                                 : fmt::format("{} binds {} ({:.2f} % shorter for 1 %)", next->name,
+                                               next->name == name ? "still" : "next", next->value);
+  return wrap(fmt::format("With {} twice as fast it takes {}, {:.2f} times as fast; {}.", name,
+                          to_text(time), report.iteration_time / time, then),
+              width) +
+         "\n";
+}
+
 std::string critical_text(const Report& report) {
   Table table{.header = {"Critical path", "time", "share", "tasks"}};
   const auto part = [&](Seconds time) {
@@ -298,13 +310,13 @@ std::string next_text(const RunFacts& facts) {
 std::string to_text(const Report& report, std::size_t width) {
   width = std::max<std::size_t>(width, 20);
   const RunFacts& facts = report.facts;
-  return join(
-      {title_text(facts, width), verdict_text(report, width), phases_text(report, width),
-       memory_text(report, width), resources_text(report), elasticities_text(report),
-       critical_text(report), storage_text(report, width), links_text(report),
-       workload_text(facts, width), list_text("Notes", facts.notes, width),
-       engine_remarks_text(facts, width), assumptions_text(report, width), next_text(facts)},
-      "\n");
+  return join({title_text(facts, width), verdict_text(report, width), phases_text(report, width),
+               memory_text(report, width), resources_text(report),
+               elasticities_text(report) + doubled_text(report, width), critical_text(report),
+               storage_text(report, width), links_text(report), workload_text(facts, width),
+               list_text("Notes", facts.notes, width), engine_remarks_text(facts, width),
+               assumptions_text(report, width), next_text(facts)},
+              "\n");
 }
 
 }  // namespace tidegate
