@@ -70,14 +70,11 @@ std::string list_text(const char* title, const std::vector<std::string>& lines, 
   return text.empty() ? "" : fmt::format("\n{}\n{}", title, text);
 }
 
-std::string alone_text(const LogComparison& c) {
-  if (c.only_logged.empty()) return "";
-  Table table{.header = {"in the log only", "measured", ""},
-              .rows = {},
-              .align = {Align::left, Align::right, Align::left}};
+std::string alone_text(const LogComparison& c, std::size_t width) {
+  std::vector<std::string> lines;
   for (const LogOnly& o : c.only_logged)
-    table.rows.push_back({o.name, to_text(Seconds(o.seconds.median)), o.why});
-  return "\n" + to_text(table);
+    lines.push_back(fmt::format("{} {}: {}", o.name, to_text(Seconds(o.seconds.median)), o.why));
+  return list_text("In the log only", lines, width);
 }
 
 std::string damage_text(const LogComparison& c) {
@@ -96,7 +93,7 @@ std::string damage_text(const LogComparison& c) {
 
 std::string to_text(const LogComparison& c, std::size_t width) {
   std::string text = head_text(c) + rows_text(c) + mismatches_text(c, width);
-  text += list_text("What differs", c.explanations, width) + alone_text(c);
+  text += list_text("What differs", c.explanations, width) + alone_text(c, width);
   text += list_text("Predicted, not in the log", c.only_predicted, width);
   text += list_text("Notes", c.notes, width) + damage_text(c);
   if (c.next.empty()) return text;
