@@ -145,6 +145,20 @@ Html bars(const Bars& b) {
   return {figure(b.title, svg + "</svg>\n")};
 }
 
+Html picture(const Chart& chart) {
+  constexpr std::string_view plain = "-_.~/:;=,() ";
+  std::string data;
+  for (const char c : to_svg(chart)) {
+    const auto code = static_cast<unsigned>(static_cast<unsigned char>(c));
+    const bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    data += is_word || plain.find(c) != std::string_view::npos ? std::string(1, c)
+                                                               : fmt::format("%{:02X}", code);
+  }
+  return {fmt::format(
+      "<figure><img class=\"picture\" alt=\"{}\" src=\"data:image/svg+xml,{}\"/></figure>\n",
+      escaped(chart.title + ". " + chart.description), data)};
+}
+
 namespace {
 
 // Within <script type="application/json">: a string that cannot end the element.

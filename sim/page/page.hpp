@@ -12,6 +12,9 @@
 /// A page is a title, a summary and sections, each a piece of HTML made by the functions below.
 /// Everything that is drawn is also there in words: an SVG has a title and a description, a canvas
 /// a table.
+namespace tidegate {
+struct Chart;
+}
 namespace tidegate::page {
 
 /// A piece of HTML; made only here, so that text never becomes markup.
@@ -63,6 +66,9 @@ struct Bars {
   double most = 0;  ///< of the axis; 0: the largest value
 };
 Html bars(const Bars& bars);
+
+/// A chart as a picture of its own: its styles stay within. Its description is read aloud.
+Html picture(const Chart& chart);
 
 /// Tasks in time on lanes, which the reader zooms and moves by wheel, drag and keys.
 struct Lanes {
