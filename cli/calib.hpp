@@ -11,7 +11,7 @@ class App;
 namespace tidegate {
 
 struct CalibFlags {
-  std::vector<std::string> storage, only;
+  std::vector<std::string> storage, only, shared, local;
   std::string out, write_budget, file_size, sustained, gpu;
   std::int32_t gpus = 1, threads = 0, passes = 0;
   std::uint64_t seed = 7;
