@@ -10,12 +10,14 @@
 #include <CLI/CLI.hpp>
 
 #include "calib/kernels/kernels.hpp"
+#include "calib/profile/calibration_page.hpp"
 #include "calib/profile/diff.hpp"
 #include "calib/profile/show.hpp"
 #include "calib/run/run.hpp"
 #include "cli/calib_progress.hpp"
 #include "cli/common.hpp"
 #include "models/base/error.hpp"
+#include "models/base/files.hpp"
 #include "sim/run/predict.hpp"
 
 namespace tidegate {
@@ -109,11 +111,21 @@ int calib_command(const CalibFlags& flags) {
   return outcome.is_complete ? 0 : interrupted;
 }
 
+void show_command(const CalibFlags& flags) {
+  const std::string profile = not_a_folder(flags.show);
+  if (flags.html.empty()) return print(calib::show_text(profile));
+  const std::string page = calib::show_html(profile);
+  write_atomically(flags.html, [&page](std::ostream& out) { out << page; });
+}
+
 void add_show_and_diff(CLI::App& calib, CalibFlags& flags) {
   CLI::App* show = calib.add_subcommand("show", "a measured profile as a page");
   show->add_option("profile", flags.show, "profile that calib wrote")->required();
-  show->footer("Example:\n  tidegate calib show my_node.yaml");
-  show->callback([&flags] { print(calib::show_text(not_a_folder(flags.show))); });
+  show->add_option("--html", flags.html, "write a page with curves instead of printing");
+  show->footer(
+      "Examples:\n  tidegate calib show my_node.yaml\n"
+      "  tidegate calib show my_node.yaml --html my_node.html");
+  show->callback([&flags] { show_command(flags); });
   CLI::App* diff = calib.add_subcommand("diff", "what changed between two profiles beyond noise");
   diff->add_option("profiles", flags.diff, "two profiles")->required()->expected(2);
   diff->add_flag("--json", flags.json, "print JSON");

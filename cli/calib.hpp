@@ -19,7 +19,7 @@ struct CalibFlags {
   bool node_per_rank = false, ungated = false;
   std::string command;    ///< as given
   char** argv = nullptr;  ///< to start again in another environment
-  std::string show;
+  std::string show, html;
   std::vector<std::string> diff;
 };
 
