@@ -92,7 +92,7 @@ std::byte* Shelves::place(const Access& at, std::int64_t bytes) {
   Room& room = rooms_[index(at.buffer)];
   std::byte* const base = room.base.load(std::memory_order_acquire);
   if (base == nullptr) return nullptr;
-  const std::int64_t first = room.used.fetch_add(aligned(bytes));
+  const std::int64_t first = room.used.fetch_add(bytes);
   if (first + bytes <= room.size) return base + first;
   region_->beside += bytes;
   return beside(bytes);
