@@ -19,6 +19,8 @@
 #include "cli/plot.hpp"
 #include "cli/start.hpp"
 #include "cli/tune.hpp"
+#include "cli/validate_deepspeed.hpp"
+#include "cli/validate_log.hpp"
 #include "cli/validate_run.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
@@ -81,10 +83,11 @@ void show_progress(std::int32_t tried) {
 }
 
 int simulate_command(const SimulateFlags& flags) {
-  const std::vector<Override> overrides = overrides_of(flags);
+  std::vector<Override> overrides = overrides_of(flags);
   const Start start = start_of(flags, overrides);
   Scenario scenario = load_scenario(start.source, overrides);
   Prediction p = predict(scenario);
+  p.report.facts.notes.insert(p.report.facts.notes.end(), start.notes.begin(), start.notes.end());
   add_elasticities(p);
   if (flags.interval.draws > 0) add_interval(scenario, p, flags.interval);
   if (!p.report.fits && !flags.no_fixes) {
@@ -270,6 +273,8 @@ void add_validate(CLI::App& app, PublishedFlags& published, FieldFlags& field, i
   add_field(*validate, field, code);
   add_validate_run(*validate, code);
   add_validate_suite(*validate, code);
+  add_validate_log(*validate, code);
+  add_validate_deepspeed(*validate, code);
   validate->callback([validate] {
     if (validate->get_subcommands().empty()) print(validate->help());
   });

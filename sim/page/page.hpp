@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/report/table.hpp"
@@ -52,6 +53,24 @@ struct Area {
   std::string limit_label;
 };
 Html area(const Area& area);
+
+/// Measured points, and curves that are to go through them. Series differ by colour and by shape.
+struct Curves {
+  struct Point {
+    double x = 0, y = 0;
+    std::string title;  ///< all that is known of it: shown on hovering
+  };
+  struct Series {
+    std::string name;
+    std::vector<Point> points;
+    std::vector<std::pair<double, double>> curve;  ///< x, y, in order of x
+  };
+  std::string title, description, x_label, y_label;
+  std::vector<Series> series;
+  bool x_is_log = false, y_is_log = false;  ///< then all values lie above zero
+};
+/// Nothing where there is no point.
+Html curves(const Curves& curves);
 
 /// Horizontal bars. `value_text` is written at the end of each.
 struct Bars {
