@@ -153,7 +153,7 @@ def let_the_cpu_pin():
         return
     pinned = set()
 
-    def pin(tensor, align_bytes=1):
+    def pin(tensor, *_, **__):
         size = tensor.numel() * tensor.element_size()
         raw = torch.empty(size + 4096, dtype=torch.uint8)
         start = -raw.data_ptr() % 4096
