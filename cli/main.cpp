@@ -15,6 +15,7 @@
 #include "cli/calib.hpp"
 #include "cli/common.hpp"
 #include "cli/export.hpp"
+#include "cli/plan.hpp"
 #include "cli/plot.hpp"
 #include "cli/start.hpp"
 #include "cli/tune.hpp"
@@ -296,6 +297,7 @@ int run(int argc, char** argv) {
       "--json\n"
       "  tidegate inspect scenarios/configs/llama-2-7b.json\n"
       "  tidegate tune mlp_offload_70b --limit changes=2\n"
+      "  tidegate plan zero_infinity_70b --catalog example_2026 --tokens 1e9 --days 90\n"
       "  tidegate plot rok llama31_8b_h200 -o rok.svg\n"
       "  tidegate validate published\n"
       "Help of a command: tidegate simulate --help\n"
@@ -311,6 +313,7 @@ int run(int argc, char** argv) {
   calib_flags.command = command_line(argc, argv);
   calib_flags.argv = argv;
   TuneFlags tune_flags;
+  PlanFlags plan_flags;
   ExportFlags export_flags;
   add_simulate(app, simulate_flags, code);
   add_inspect(app, inspect_flags, code);
@@ -318,6 +321,7 @@ int run(int argc, char** argv) {
   add_plot(app, plot_flags);
   add_calib(app, calib_flags, code);
   add_tune(app, tune_flags, code);
+  add_plan(app, plan_flags, code);
   add_export(app, export_flags);
   add_validate(app, published_flags, field_flags, code);
   try {
