@@ -228,8 +228,10 @@ void Reader::read_speed(LogLine& line) {
   }
 }
 
-// see_memory_usage (deepspeed/runtime/utils.py); report_memory (megatron/training/utils.py).
+// The choice of the device (accelerator/real_accelerator.py); see_memory_usage
+// (deepspeed/runtime/utils.py); report_memory (megatron/training/utils.py).
 void Reader::read_memory(LogLine& line) {
+  if (line.has("Setting ds_accelerator to cpu")) log_.is_on_cpu = true;
   if (line.has("Max_MA ")) {
     if (const auto v = line.number_after("Max_MA "))
       add(log_.series, "gpu_allocated", line.rank(), gib * *v);
@@ -295,7 +297,8 @@ void Reader::read_trainer(LogLine& line, std::string_view text) {
   for (const PhaseName& n : trainer_names) {
     const std::size_t at = text.find(n.written);
     if (at == std::string_view::npos) continue;
-    wrote("Trainer");
+    // Other scripts count their parameters in the same words.
+    if (n.name != "parameters") wrote("Trainer");
     const std::string_view rest = text.substr(at + n.written.size());
     set(n.name, whole(rest.substr(0, rest.find_first_not_of("0123456789,"))), at);
   }
