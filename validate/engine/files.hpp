@@ -20,7 +20,8 @@
 ///
 /// A plan says how many bytes a file work moves and not which. Works of one rank and path with the
 /// same item (layer, sub-group, tensor) and the same size are taken to mean the same thing. What is
-/// read before it is written is written before the run begins. A write goes to a free place and
+/// read before it is written is written before the run begins, unless somebody else writes what the
+/// tasks mean (sim/plan/meaning.hpp). A write goes to a free place and
 /// takes the old one's role when it is over, so that nobody reads what is half written; readers of
 /// the old place finish in peace.
 namespace tidegate {
@@ -45,9 +46,10 @@ struct Extent {
 
 class Files {
  public:
-  /// folders[i] of storage path i of the plan. Writes what is read first. Throws InputError when a
-  /// folder is no place for that, and MachineError when writing fails.
-  Files(const Plan& plan, const std::vector<std::string>& folders);
+  /// folders[i] of storage path i of the plan. Writes what is read first; with `is_meant`, for
+  /// tasks that mean nothing alone. Throws InputError when a folder is no place for that, and
+  /// MachineError when writing fails.
+  Files(const Plan& plan, const std::vector<std::string>& folders, bool is_meant = false);
 
   /// The last that was written whole, null when nothing was.
   std::shared_ptr<const Extent> newest(const FileKey& key);

@@ -10,16 +10,6 @@
 namespace tidegate {
 namespace {
 
-std::vector<std::string> folders_of(const Machine& machine, const TrialOptions& options) {
-  const std::size_t paths = machine.paths().size();
-  if (options.storage.size() > paths) {
-    throw InputError(fmt::format("--storage is given {} times, but {} has {} storage paths",
-                                 options.storage.size(), machine.name(), paths));
-  }
-  if (options.storage.size() == 1) return std::vector(paths, options.storage.front());
-  return options.storage;
-}
-
 void check_runnable(const Scenario& scenario, const Prediction& p) {
   if (scenario.machine.nodes() > 1) {
     throw InputError(fmt::format("{} has {} nodes; a rig is one node", scenario.machine.name(),
@@ -51,7 +41,7 @@ Trial run_trial(Scenario& scenario, const TrialOptions& options) {
   trial.predicted = simulate(trial.plan, trial.demands, trial.resources);
   const Rig rig{.machine = scenario.machine,
                 .pace = options.pace,
-                .folders = folders_of(scenario.machine, options)};
+                .folders = folders_of(scenario.machine, options.storage)};
   for (trial.tries = 0; trial.tries < options.tries;) {
     Execution run = run_on(rig, trial.plan);
     const Comparison seen =

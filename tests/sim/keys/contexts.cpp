@@ -86,7 +86,7 @@ std::set<std::string> sections_of(const KeyTable& table) {
 
 const std::string calibration = R"({tool: t, created: c,
   error_floor: {compute_bound: 1 %, io_bound: 2 %, overlapped: 3 %}, raw: {file: f},
-  canaries: {a: {samples: 1}}, checks: {a: {verdict: ok}},
+  noise: {a: {spread: 1 %, freedom: 4}}, canaries: {a: {samples: 1}}, checks: {a: {verdict: ok}},
   fits: {a: {form: f, parameters: {p: [1, 0, 2]}}},
   tables: {a: {unit: s, coordinates: [x], rows: [[1, 2, 3, 4, 5]]}},
   nodes: {count: 2}})";
