@@ -47,8 +47,10 @@ void add_rig_flags(CLI::App& command, RigFlags& flags, int tries) {
       .add_flag("--paced", flags.paced,
                 "every work for real, devices held to the profile's speeds (the default)")
       ->excludes(native);
-  command.add_option("--storage", flags.storage,
-                     "folder for a storage path, in the profile's order; given once, for all");
+  command
+      .add_option("--storage", flags.storage,
+                  "folder for a storage path, in the profile's order; given once, for all")
+      ->type_name("DIR");
   command
       .add_option("--tries", flags.tries,
                   "runs at most, until the machine is calm; the calmest counts")
@@ -121,7 +123,8 @@ void add_validate_run(CLI::App& validate, int& code) {
   run->add_option("--gate", flags->gate, "largest error of the iteration that agrees")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
-  run->add_option("--trace", flags->trace, "write both timelines for ui.perfetto.dev to this file");
+  run->add_option("--trace", flags->trace, "write both timelines for ui.perfetto.dev to this file")
+      ->type_name("FILE");
   add_train_flags(*run, flags->training);
   run->footer(
       "Examples:\n"
@@ -142,7 +145,8 @@ void add_validate_suite(CLI::App& validate, int& code) {
       validate.add_subcommand("suite", "run many policies for real: mean and worst error");
   add_rig_flags(*suite, *flags, 3);
   suite->add_option("--case", flags->only, "only cases whose name contains this");
-  suite->add_option("--file", flags->file, "cases of this file instead of those that ship");
+  suite->add_option("--file", flags->file, "cases of this file instead of those that ship")
+      ->type_name("FILE");
   suite->footer(
       "Examples:\n"
       "  tidegate validate suite --storage /tmp\n"
