@@ -48,9 +48,12 @@ RigWorker::Part RigWorker::writing(TaskId task, const FileIo& io, Kit& kit) {
   return [this, task, &io, &kit, key, extent, number](std::int64_t k, std::int64_t n) {
     const Slice s = slice(extent->bytes, k, n, page);
     const auto bytes = within(kit.memory.bytes(), s);
-    stamp(bytes, kit.number, number);
-    for (std::size_t i = 0; i < bytes.size() / page; ++i) {
-      extent->checksums[pages_before(s) + i] = checksum(bytes.subspan(i * page, page));
+    const std::size_t first = pages_before(s);
+    const auto every = static_cast<std::size_t>(rig_.pages_per_check);
+    for (std::size_t i = first_checked(first); i < bytes.size() / page; i += every) {
+      const auto checked = bytes.subspan(i * page, page);
+      stamp(checked, kit.number, number, first + i);
+      extent->checksums[first + i] = checksum(checked);
     }
     transfer(task, io, kit, extent->offset + s.first, bytes);
     if (k + 1 == n) files_.keep(key, extent);
@@ -71,9 +74,16 @@ void RigWorker::transfer(TaskId task, const FileIo& io, Kit& kit, std::int64_t o
   }
 }
 
+// Of the pages from `first_page` on, the first that is checked, counted from there.
+std::size_t RigWorker::first_checked(std::size_t first_page) const {
+  const auto every = static_cast<std::size_t>(rig_.pages_per_check);
+  return (every - first_page % every) % every;
+}
+
 void RigWorker::check(TaskId task, const Extent& extent, std::size_t first_page,
                       std::span<const std::byte> bytes) const {
-  for (std::size_t i = 0; i < bytes.size() / page; ++i) {
+  const auto every = static_cast<std::size_t>(rig_.pages_per_check);
+  for (std::size_t i = first_checked(first_page); i < bytes.size() / page; i += every) {
     if (checksum(bytes.subspan(i * page, page)) == extent.checksums[first_page + i]) continue;
     const auto& io = std::get<FileIo>(plan_.work(task));
     throw MachineError(
