@@ -39,7 +39,7 @@
 
 /// The executable: reads flags, calls one stage after the other, prints. Exit codes: 0 an answer
 /// ("does not fit" is one), 1 a check that failed, 2 the input is wrong, 3 the machine, 4 our own
-/// bug.
+/// bug, 5 a comparison that shows nothing because the machine was not quiet.
 namespace tidegate {
 namespace {
 
@@ -295,7 +295,7 @@ int run(int argc, char** argv) {
       "  tidegate validate published\n"
       "Help of a command: tidegate simulate --help\n"
       "Exit codes: 0 an answer, 1 a check failed, 2 wrong input, 3 machine error, 4 internal "
-      "error");
+      "error, 5 inconclusive");
   int code = 0;
   SimulateFlags simulate_flags;
   InspectFlags inspect_flags;
