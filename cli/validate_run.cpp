@@ -16,6 +16,7 @@
 #include "calib/rig/interrupt.hpp"
 #include "cli/blas.hpp"
 #include "cli/common.hpp"
+#include "cli/validate_train.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
 #include "sim/report/trace.hpp"
@@ -41,6 +42,7 @@ struct RigFlags {
 struct RunFlags : ScenarioFlags, RigFlags {
   double scale = 1, gate = 0.08;
   std::string trace;
+  TrainFlags training;
 };
 struct SuiteFlags : RigFlags {
   std::string only, file, hardware;
@@ -92,6 +94,7 @@ int interruptible(Command&& command) {
 }
 
 int run_command(const RunFlags& flags) {
+  if (flags.training.train) return train_command(flags, flags.storage, flags.training, flags.json);
   if (flags.native) use_blas_well();
   Scenario scenario = load_scenario(find_scenario(flags.scenario), overrides_of(flags));
   TrialOptions options = trial_of(flags, 1);
@@ -194,14 +197,17 @@ void add_validate_run(CLI::App& validate, int& code) {
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
   run->add_option("--trace", flags->trace, "write both timelines for ui.perfetto.dev to this file");
+  add_train_flags(*run, flags->training);
   run->footer(
       "Examples:\n"
       "  tidegate validate run ssdtrain_paced --storage /tmp\n"
+      "  tidegate validate run train_small --storage /tmp --train --steps 20\n"
       "  tidegate validate run ssdtrain_paced --storage /tmp --set policy.activations=keep --trace "
       "both.json\n"
       "The machine needs the memory of the plan's buffers; files have no name and go with the "
       "run.\n"
-      "Exit code 1 when prediction and measurement differ by more than the gate, 130 on Ctrl-C.");
+      "Exit code 1 when prediction and measurement differ by more than the gate, or training is "
+      "not the same; 130 on Ctrl-C.");
   run->callback([flags, &code] { code = interruptible([&] { return run_command(*flags); }); });
 }
 

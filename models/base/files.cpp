@@ -1,5 +1,6 @@
 #include "models/base/files.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -31,9 +32,24 @@ class Temporary {
   std::string path_;
 };
 
+// fsync of a file or a folder, by name; errno when it fails.
+int synced(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return errno;
+  const int code = fsync(descriptor) == 0 ? 0 : errno;
+  close(descriptor);
+  return code;
+}
+
+std::string folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
 }  // namespace
 
-void write_atomically(const std::string& path, const std::function<void(std::ostream&)>& write) {
+void write_atomically(const std::string& path, const std::function<void(std::ostream&)>& write,
+                      Durability durability) {
   const auto failed = [&path](const char* what, int code) {
     return MachineError(fmt::format("{}: {}: {}", path, what, std::strerror(code)));
   };
@@ -45,10 +61,15 @@ void write_atomically(const std::string& path, const std::function<void(std::ost
   file.flush();
   if (!file) throw failed("cannot be written", errno);
   file.close();
+  const bool is_now = durability == Durability::now;
+  if (const int code = is_now ? synced(temporary.path()) : 0)
+    throw failed("cannot be flushed", code);
   std::error_code error;
   std::filesystem::rename(temporary.path(), path, error);
   if (error) throw failed("cannot be put in place", error.value());
   temporary.keep();
+  if (const int code = is_now ? synced(folder_of(path)) : 0)
+    throw failed("cannot be flushed in its folder", code);
 }
 
 }  // namespace tidegate

@@ -6,8 +6,13 @@
 
 namespace tidegate {
 
-/// Writes a file whole or not at all: the text goes to a temporary file beside it, which is renamed
-/// when everything was written and removed when not. Throws MachineError with the reason.
-void write_atomically(const std::string& path, const std::function<void(std::ostream&)>& write);
+/// Whether what was written is on the drive when the call returns, or on its way there.
+enum class Durability { later, now };
+
+/// Writes a file whole or not at all: the text goes to a temporary file beside it, "PATH.PID.part",
+/// which is renamed when everything was written and removed when not (SIGKILL leaves it). Throws
+/// MachineError with the reason.
+void write_atomically(const std::string& path, const std::function<void(std::ostream&)>& write,
+                      Durability durability = Durability::later);
 
 }  // namespace tidegate

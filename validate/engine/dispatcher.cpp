@@ -222,6 +222,7 @@ void Dispatcher::start(std::uint32_t task) {
     ledger_.allocate(static_cast<BufferId>(e.target), static_cast<TaskId>(task), now_);
   }
   if (is_nothing(plan_.work(static_cast<TaskId>(task)))) {
+    worker_.pass(static_cast<TaskId>(task));
     ended_.push_back(task);
     return;
   }

@@ -21,13 +21,14 @@ struct Uses {
   std::map<std::uint16_t, double> bytes;  // by path
 };
 
-Uses uses_of(const Plan& plan) {
+Uses uses_of(const Plan& plan, bool is_meant) {
   Uses uses;
   for (std::uint32_t t = 0; t < plan.size(); ++t) {
     const auto* io = std::get_if<FileIo>(&plan.work(TaskId{t}));
     if (io == nullptr) continue;
     const FileKey key = file_key(plan, TaskId{t});
-    const bool is_read = io->direction == Direction::read;
+    const bool knows_bytes = is_meant && !plan.meaning.of(TaskId{t}).empty();
+    const bool is_read = io->direction == Direction::read && !knows_bytes;
     if (!uses.read_first.try_emplace(key, is_read).second) continue;
     uses.bytes[key.path] += static_cast<double>(whole_pages(key.bytes));
   }
@@ -68,8 +69,9 @@ void stamp(std::span<std::byte> bytes, std::uint64_t writer, std::uint64_t numbe
   }
 }
 
-Files::Files(const Plan& plan, const std::vector<std::string>& folders) : folders_(folders) {
-  const Uses uses = uses_of(plan);
+Files::Files(const Plan& plan, const std::vector<std::string>& folders, bool is_meant)
+    : folders_(folders) {
+  const Uses uses = uses_of(plan, is_meant);
   for (const auto& [path, bytes] : uses.bytes) {
     if (path >= folders.size()) {
       throw InputError(fmt::format(

@@ -22,9 +22,9 @@
 /// same item (layer, sub-group, tensor) and the same size are taken to mean the same thing. Before
 /// the run begins, the file is written over in full, since drives and file systems take longer for
 /// the first write of a place than for the next (calib/storage: write_extend), and what is read
-/// before it is written is put there. A write goes to a free place and takes the old one's role
-/// when it is over, so that nobody reads what is half written; readers of the old place finish in
-/// peace.
+/// before it is written is put there, unless somebody else writes what the tasks mean
+/// (sim/plan/meaning.hpp). A write goes to a free place and takes the old one's role when it is
+/// over, so that nobody reads what is half written; readers of the old place finish in peace.
 namespace tidegate {
 
 /// Check values of pages of 4096 bytes.
@@ -47,9 +47,10 @@ struct Extent {
 
 class Files {
  public:
-  /// folders[i] of storage path i of the plan. Writes all files, and what is read first. Throws
-  /// InputError when a folder is no place for that, and MachineError when writing fails.
-  Files(const Plan& plan, const std::vector<std::string>& folders);
+  /// folders[i] of storage path i of the plan. Writes all files, and what is read first; with
+  /// `is_meant`, that for tasks that mean nothing alone. Throws InputError when a folder is no
+  /// place for that, and MachineError when writing fails.
+  Files(const Plan& plan, const std::vector<std::string>& folders, bool is_meant = false);
 
   /// The last that was written whole, null when nothing was.
   std::shared_ptr<const Extent> newest(const FileKey& key);

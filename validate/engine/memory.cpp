@@ -28,15 +28,16 @@ std::vector<std::int64_t> addresses_of(const Plan& plan) {
 
 }  // namespace
 
-Memories::Memories(const Plan& plan)
+Memories::Memories(const Plan& plan, Sharing sharing)
     : plan_(plan), arenas_(plan.pools.size()), offsets_(plan.buffers.size(), nowhere) {
   const std::vector<std::int64_t> addresses = addresses_of(plan);
+  const int kind = sharing == Sharing::shared ? MAP_SHARED : MAP_PRIVATE;
   for (std::size_t p = 0; p < arenas_.size(); ++p) {
     if (!has_memory(plan.pools[p]) || addresses[p] == 0) continue;
     Arena& arena = arenas_[p];
     const auto size = static_cast<std::size_t>(addresses[p]);
-    void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* base =
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) {
       throw MachineError(fmt::format("pool {}: mmap of {} bytes of addresses failed: {}",
                                      plan.pools[p].name, size, std::strerror(errno)));

@@ -20,7 +20,9 @@ namespace tidegate {
 
 class Memories {
  public:
-  explicit Memories(const Plan& plan);
+  /// Shared arenas are the same memory, at the same addresses, in processes that fork later.
+  enum class Sharing : std::uint8_t { own, shared };
+  explicit Memories(const Plan& plan, Sharing sharing = Sharing::own);
   ~Memories();
   Memories(const Memories&) = delete;
   Memories& operator=(const Memories&) = delete;

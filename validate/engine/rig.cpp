@@ -3,6 +3,9 @@
 #include <exception>
 #include <thread>
 
+#include <fmt/core.h>
+
+#include "models/base/error.hpp"
 #include "validate/engine/dispatcher.hpp"
 #include "validate/engine/rig_worker.hpp"
 #include "validate/engine/watch.hpp"
@@ -26,6 +29,16 @@ void run_in_time(Dispatcher& dispatcher) {
 }
 
 }  // namespace
+
+std::vector<std::string> folders_of(const Machine& machine, const std::vector<std::string>& asked) {
+  const std::size_t paths = machine.paths().size();
+  if (asked.size() > paths) {
+    throw InputError(fmt::format("--storage is given {} times, but {} has {} storage paths",
+                                 asked.size(), machine.name(), paths));
+  }
+  if (asked.size() == 1) return std::vector(paths, asked.front());
+  return asked;
+}
 
 Execution run_on(const Rig& rig, const Plan& plan) {
   RigWorker worker(plan, rig);

@@ -39,6 +39,10 @@ struct Rig {
   std::vector<FileFault> faults;
 };
 
+/// A folder for each storage path of the machine: those that were asked for, in the order of the
+/// paths, or the one for all. Throws InputError when there are too many.
+std::vector<std::string> folders_of(const Machine& machine, const std::vector<std::string>& asked);
+
 struct Execution {
   Timeline timeline;
   /// By task: how much later its end was than its work should have been over at the rig's speeds.

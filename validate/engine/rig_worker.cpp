@@ -47,8 +47,13 @@ bool is_nothing(const Work& work) {
   return std::visit(Asked{}, work);
 }
 
-RigWorker::RigWorker(const Plan& plan, const Rig& rig)
-    : plan_(plan), rig_(rig), memories_(plan), files_(plan, rig.folders), kits_(seats_of(plan)) {
+RigWorker::RigWorker(const Plan& plan, const Rig& rig, RigUse use)
+    : plan_(plan),
+      rig_(rig),
+      use_(use),
+      memories_(plan, use.memory),
+      files_(plan, rig.folders, use.is_meant),
+      kits_(seats_of(plan)) {
   if (rig.pace == Pace::paced) pacer_.emplace(rig.machine.resources(), price(plan, rig.machine));
 }
 
@@ -60,11 +65,12 @@ void RigWorker::sit_down(Seat seat) {
   Kit& kit = kits_.at(seat.number);
   std::int64_t most = 0;
   bool has_files = false;
-  for (const Task& task : plan_.tasks) {
-    if (task.lane != seat.lane) continue;
-    const Work& work = plan_.works[index(task.work)];
-    most = std::max(most, own_memory(work, rig_.pace == Pace::native));
+  for (std::uint32_t t = 0; t < plan_.size(); ++t) {
+    if (plan_.tasks[t].lane != seat.lane) continue;
+    const Work& work = plan_.work(TaskId{t});
     has_files |= std::holds_alternative<FileIo>(work);
+    if (is_done_elsewhere(TaskId{t})) continue;
+    most = std::max(most, own_memory(work, rig_.pace == Pace::native));
   }
   kit.number = seat.number;
   using Pages = rig::HostBuffer::Pages;
@@ -74,7 +80,7 @@ void RigWorker::sit_down(Seat seat) {
     fill_ordinary(kit.memory.bytes());
   }
   if (has_files) kit.queue = rig::make_io_queue(queue_options(seat.lane));
-  if (rig_.pace == Pace::paced || has_files) wake_in_time();
+  if (rig_.pace == Pace::paced || (has_files && most > 0)) wake_in_time();
 }
 
 rig::IoOptions RigWorker::queue_options(LaneId lane) const {

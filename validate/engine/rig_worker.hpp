@@ -20,10 +20,16 @@
 /// Works on a rig: bytes that move, files, kernels; at full speed or paced.
 namespace tidegate {
 
+/// What a worker on a rig is part of.
+struct RigUse {
+  bool is_meant = false;  ///< somebody else does what tasks mean; tasks that mean nothing are done
+  Memories::Sharing memory = Memories::Sharing::own;
+};
+
 class RigWorker : public Worker {
  public:
   /// Plan and rig must outlive the worker. Throws as run_on does.
-  RigWorker(const Plan& plan, const Rig& rig);
+  RigWorker(const Plan& plan, const Rig& rig, RigUse use = {});
   ~RigWorker() override;
 
   void sit_down(Seat seat) override;
@@ -31,6 +37,20 @@ class RigWorker : public Worker {
   void free(BufferId buffer) override { memories_.free(buffer); }
   Clock::time_point run(TaskId task, Seat seat, Clock::time_point start) override;
   void stop() override { is_stopped_ = true; }
+
+  bool is_stopped() const { return is_stopped_; }
+  /// The memory of a buffer that is allocated, empty in storage.
+  std::span<std::byte> bytes_of(BufferId buffer) const { return memories_.bytes_of(buffer); }
+  Files& files() { return files_; }
+  /// The queue of a seat whose lane has works of files, else null.
+  rig::IoQueue* queue_of(Seat seat) { return kits_[seat.number].queue.get(); }
+  /// Writes whole pages to the place of `extent`, with their check values in it; reads `bytes` from
+  /// page `first_page` of it on, and checks them unless the rig does not. The error says which task
+  /// was at it.
+  void store(TaskId task, const FileKey& key, rig::IoQueue& queue, Extent& extent,
+             std::span<std::byte> bytes) const;
+  void load(TaskId task, const FileKey& key, rig::IoQueue& queue, const Extent& extent,
+            std::size_t first_page, std::span<std::byte> bytes) const;
 
  private:
   /// What a thread has for itself.
@@ -44,6 +64,7 @@ class RigWorker : public Worker {
 
   const Plan& plan_;
   const Rig& rig_;
+  RigUse use_;
   Memories memories_;
   Files files_;
   std::optional<Pacer> pacer_;
@@ -53,15 +74,18 @@ class RigWorker : public Worker {
   rig::IoOptions queue_options(LaneId lane) const;
   Clock::time_point run_paced(TaskId task, const Part& part, Clock::time_point start);
   void sleep_until(Clock::time_point when) const;
+  bool is_done_elsewhere(TaskId task) const {
+    return use_.is_meant && !plan_.meaning.of(task).empty();
+  }
   Part part_of(TaskId task, Kit& kit, Clock::time_point start);
   Part computing(const Compute& compute, Kit& kit) const;
   Part copying(TaskId task, const Copy& copy, Kit& kit) const;
   Part reading(TaskId task, const FileIo& io, Kit& kit);
   Part writing(TaskId task, const FileIo& io, Kit& kit);
-  void transfer(TaskId task, const FileIo& io, Kit& kit, std::int64_t offset,
-                std::span<std::byte> bytes) const;
+  void transfer(TaskId task, const FileKey& key, Direction direction, rig::IoQueue& queue,
+                std::int64_t offset, std::span<std::byte> bytes) const;
   std::size_t first_checked(std::size_t first_page) const;
-  void check(TaskId task, const Extent& extent, std::size_t first_page,
+  void check(TaskId task, const FileKey& key, const Extent& extent, std::size_t first_page,
              std::span<const std::byte> bytes) const;
   std::span<std::byte> buffer_of(TaskId task, Effect::Kind kind, Place place, Bytes bytes) const;
 };

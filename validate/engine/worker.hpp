@@ -31,6 +31,9 @@ class Worker {
   /// the speeds that the worker keeps to: the moment itself, or an earlier one if the system woke
   /// the thread late. Several seats run at the same time. Throws MachineError on a failure.
   virtual Clock::time_point run(TaskId task, Seat seat, Clock::time_point start) = 0;
+  /// A task without work takes place, between its allocations and its frees. Called by the
+  /// dispatcher alone, for which no time passes meanwhile.
+  virtual void pass(TaskId /*task*/) {}
   /// Makes the works under way return or throw soon. From any thread.
   virtual void stop() = 0;
 };

@@ -16,16 +16,6 @@ namespace {
 // in the noise, and a transfer that went to the wrong place is still seen.
 constexpr std::int64_t pages_per_native_check = 64;
 
-std::vector<std::string> folders_of(const Machine& machine, const TrialOptions& options) {
-  const std::size_t paths = machine.paths().size();
-  if (options.storage.size() > paths) {
-    throw InputError(fmt::format("--storage is given {} times, but {} has {} storage paths",
-                                 options.storage.size(), machine.name(), paths));
-  }
-  if (options.storage.size() == 1) return std::vector(paths, options.storage.front());
-  return options.storage;
-}
-
 void check_runnable(const Scenario& scenario, const Prediction& p) {
   if (scenario.machine.nodes() > 1) {
     throw InputError(fmt::format("{} has {} nodes; a rig is one node", scenario.machine.name(),
@@ -62,7 +52,7 @@ Expected expect(Scenario& scenario, const TrialOptions& options) {
   }
   Rig rig{.machine = scenario.machine,
           .pace = options.pace,
-          .folders = folders_of(scenario.machine, options),
+          .folders = folders_of(scenario.machine, options.storage),
           .pages_per_check = options.pace == Pace::native ? pages_per_native_check : 1};
   return {.plan = std::move(p.plan),
           .demands = std::move(p.demands),

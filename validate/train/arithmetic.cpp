@@ -33,13 +33,13 @@ Values rounded_copy(Values values, DType type) {
 }  // namespace
 
 Arithmetic::Arithmetic(const Plan& plan, const Workload& workload, const LayerGraph& graph,
-                       const TrainingOptions& options, ByteStore* files)
+                       const TrainingOptions& options, ByteStore* store)
     : plan_(plan),
       workload_(workload),
       graph_(graph),
       options_(options),
-      files_(files),
-      initial_(initial_parameters(graph, options.seed)) {
+      store_(store),
+      start_(options.start != nullptr ? *options.start : initial_state(graph, options.seed)) {
   ensure(plan.meaning.is_carried(), "the plan carries its meaning");
   ensure(unsupported(workload).empty(), "the workload has an arithmetic");
   for (std::size_t l = 0; l < graph.layers.size(); ++l) {
@@ -50,30 +50,41 @@ Arithmetic::Arithmetic(const Plan& plan, const Workload& workload, const LayerGr
   }
 }
 
-const Values& Arithmetic::initial(const Content& content) const {
+Cell Arithmetic::initial(const Content& content) const {
   const Numbered& t = tensors_.at(static_cast<std::size_t>(content.tensor));
-  return initial_[t.layer][t.op][t.slot];
+  const auto of_state = [&](const NetworkTensors& all) {
+    return part(all[t.layer][t.op][t.slot], content);
+  };
+  if (content.kind == Kind::moments) {
+    Cell moments;
+    moments.values = {of_state(start_.first), of_state(start_.second)};
+    return moments;
+  }
+  const DType type = content.kind == Kind::master ? DType::fp32 : workload_.dtype;
+  return of(rounded_copy(of_state(start_.master), type));
 }
 
-Arithmetic::Place Arithmetic::place(const Access& a) {
-  constexpr std::uint64_t of_pool = 1ULL << 32;
-  return {a.content, a.buffer == Access::standing ? of_pool + index(a.pool) : index(a.buffer)};
+// Null when it is not there.
+Arithmetic::Shared Arithmetic::at(TaskId task, const Access& a) const {
+  if (is_stored(a)) {
+    const auto bytes = store_->get(task, a);
+    if (!bytes) return nullptr;
+    return std::make_shared<const Cell>(unpacked(plan_.meaning.content(a.content), *bytes));
+  }
+  const std::scoped_lock lock(mutex_);
+  const auto found = cells_.find(place_of(a));
+  return found == cells_.end() ? nullptr : found->second;
 }
 
 std::vector<Arithmetic::Read> Arithmetic::reads(TaskId task, const Deed& deed) const {
-  const std::scoped_lock lock(mutex_);
   std::vector<Read> found;
   for (const Access& a : plan_.meaning.of(deed)) {
     if (a.how != How::read) continue;
-    const auto at = cells_.find(place(a));
     const Content* content = &plan_.meaning.content(a.content);
-    if (at != cells_.end()) {
-      const bool is_known = !found.empty() && found.back().content == content;
-      Shared cell = at->second;
-      if (is_in_files(a))
-        cell =
-            std::make_shared<const Cell>(unpacked(*content, files_->get(task, a.pool, a.content)));
-      if (!is_known) found.push_back({content, std::move(cell)});
+    const bool is_known = !found.empty() && found.back().content == content;
+    if (is_known) continue;
+    if (Shared cell = at(task, a)) {
+      found.push_back({content, std::move(cell)});
     } else if (a.when.is_always()) {
       throw std::logic_error(fmt::format("task {} '{}' reads what is not there: {}", index(task),
                                          plan_.label(task), to_text(*content)));
@@ -84,13 +95,17 @@ std::vector<Arithmetic::Read> Arithmetic::reads(TaskId task, const Deed& deed) c
 
 void Arithmetic::write(TaskId task, const Access& a, Cell cell) {
   const Content& content = plan_.meaning.content(a.content);
-  const bool is_in_file = is_in_files(a);
-  if (is_in_file) files_->put(task, a.pool, a.content, packed(content, cell));
-  const auto shared = std::make_shared<const Cell>(is_in_file ? Cell() : std::move(cell));
+  const bool is_elsewhere = is_stored(a);
+  if (is_elsewhere) store_->put(task, a, packed(content, cell));
+  const bool is_in_memory = plan_.pools[index(a.pool)].place.tier != Tier::storage;
+  const bool is_state = content.kind == Kind::master || content.kind == Kind::moments;
+  if (is_elsewhere && !(is_state && is_in_memory)) return;
+  const auto shared = std::make_shared<const Cell>(std::move(cell));
   const std::scoped_lock lock(mutex_);
-  cells_[place(a)] = shared;
-  if (a.buffer != Access::standing) in_buffer_[a.buffer].push_back(place(a));
-  if (content.kind == Kind::master && !is_in_file) masters_[a.content] = shared;
+  if (is_state && is_in_memory) states_[a.content] = shared;
+  if (is_elsewhere) return;
+  cells_[place_of(a)] = shared;
+  if (a.buffer != Access::standing) in_buffer_[a.buffer].push_back(place_of(a));
 }
 
 std::int64_t Arithmetic::width_of(const Content& content) const {
@@ -130,8 +145,13 @@ void Arithmetic::free(BufferId buffer) {
   in_buffer_.erase(found);
 }
 
-void Arithmetic::run(TaskId task) {
-  for (const Deed& deed : plan_.meaning.of(task)) perform(task, deed);
+void Arithmetic::run(TaskId task, std::optional<std::uint16_t> only) {
+  for (const Deed& deed : plan_.meaning.of(task)) {
+    const bool is_others =
+        only && deed.verb == Verb::initialise &&
+        plan_.meaning.content(plan_.meaning.of(deed).front().content).rank != *only;
+    if (!is_others) perform(task, deed);
+  }
 }
 
 void Arithmetic::perform(TaskId task, const Deed& deed) {
@@ -157,21 +177,20 @@ void Arithmetic::perform(TaskId task, const Deed& deed) {
           write(task, a, made(deed, plan_.meaning.content(a.content), inputs));
       }
   }
-  const std::scoped_lock lock(mutex_);
   for (const Access& a : plan_.meaning.of(deed)) {
-    if (a.how == How::forget) cells_.erase(place(a));
+    if (a.how != How::forget) continue;
+    if (is_stored(a)) {
+      store_->drop(a);
+    } else {
+      const std::scoped_lock lock(mutex_);
+      cells_.erase(place_of(a));
+    }
   }
 }
 
 Cell Arithmetic::made(const Deed& deed, const Content& content,
                       std::span<const Read> inputs) const {
-  if (deed.verb == Verb::initialise) {
-    if (content.kind != Kind::moments) return of(part(initial(content), content));
-    const Values zero(static_cast<std::size_t>(content.count));
-    Cell moments;
-    moments.values = {zero, zero};
-    return moments;
-  }
+  if (deed.verb == Verb::initialise) return initial(content);
   ensure(!inputs.empty(), "a deed reads something");
   switch (deed.verb) {
     case Verb::gather: {
@@ -201,8 +220,8 @@ void Arithmetic::adam(TaskId task, const Deed& deed, std::span<const Read> input
   ensure(inputs.size() == 3, "Adam reads a gradient, the master and the moments");
   const auto& moments = inputs[2].cell->values;
   States states{inputs[1].cell->values[0], moments[0], moments[1]};
-  update(states, inputs[0].cell->values[0], options_.adam, plan_.task(task).iteration + 1,
-         workload_.accumulation);
+  update(states, inputs[0].cell->values[0], options_.adam,
+         start_.step + plan_.task(task).iteration + 1, workload_.accumulation);
   for (const Access& a : plan_.meaning.of(deed)) {
     if (a.how != How::write) continue;
     const Kind kind = plan_.meaning.content(a.content).kind;
@@ -215,24 +234,6 @@ void Arithmetic::adam(TaskId task, const Deed& deed, std::span<const Read> input
     }
     write(task, a, std::move(cell));
   }
-}
-
-std::vector<double> Arithmetic::losses() const {
-  const std::scoped_lock lock(mutex_);
-  std::vector<double> list;
-  for (const auto& [when, loss] : losses_) list.push_back(loss);
-  return list;
-}
-
-NetworkTensors Arithmetic::master() const {
-  const std::scoped_lock lock(mutex_);
-  NetworkTensors all = initial_;
-  for (const auto& [id, cell] : masters_) {
-    const Content& content = plan_.meaning.content(id);
-    const Numbered& t = tensors_.at(static_cast<std::size_t>(content.tensor));
-    std::ranges::copy(cell->values[0], all[t.layer][t.op][t.slot].begin() + content.first);
-  }
-  return all;
 }
 
 }  // namespace tidegate::train

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,38 +28,52 @@ struct Cell {
   Storages passing;  ///< of a flow: what its layer has saved so far in this pass
 };
 
-/// Files: what a plan keeps on storage paths. `task` is the one that writes or reads.
+/// A content, and the buffer or the pool where a copy of it is.
+using Place = std::pair<ContentId, std::uint64_t>;
+inline Place place_of(const Access& a) {
+  constexpr std::uint64_t of_pool = 1ULL << 32;
+  return {a.content, a.buffer == Access::standing ? of_pool + index(a.pool) : index(a.buffer)};
+}
+
+/// Memory and files that contents lie in. `task` is the one that writes or reads.
 class ByteStore {
  public:
   virtual ~ByteStore() = default;
-  virtual void put(TaskId task, PoolId path, ContentId content,
-                   std::span<const std::byte> bytes) = 0;
-  /// The bytes of the last put of that content.
-  virtual std::vector<std::byte> get(TaskId task, PoolId path, ContentId content) = 0;
+  /// Whether this is the store of a place; the arithmetic keeps what lies elsewhere.
+  virtual bool holds(const Access& at) const = 0;
+  virtual void put(TaskId task, const Access& at, std::span<const std::byte> bytes) = 0;
+  /// What was put there last; none when nothing was, or it is gone.
+  virtual std::optional<std::vector<std::byte>> get(TaskId task, const Access& at) = 0;
+  virtual void drop(const Access& at) = 0;
 };
 
 class Arithmetic {
  public:
-  /// All of them outlive it. The plan carries its meaning, `graph` is the workload's. With `files`,
-  /// contents on storage paths are there and nowhere else, in the type that the plan counts:
-  /// parameters, their shards and sums in the network's, states and fp32 sums in 4 bytes each.
+  /// All of them outlive it. The plan carries its meaning, `graph` is the workload's. Of `options`
+  /// its steps, ranks and how it reduces are the plan's. What `store` holds is there and nowhere
+  /// else, in the type that the plan counts: parameters, their shards, gradients and sums in the
+  /// network's, states and fp32 sums in 4 bytes each. What flows between operators stays here.
   Arithmetic(const Plan& plan, const Workload& workload, const LayerGraph& graph,
-             const TrainingOptions& options, ByteStore* files = nullptr);
+             const TrainingOptions& options, ByteStore* store = nullptr);
 
-  /// The deeds of a task that is not skipped. From any thread; the plan orders those that touch the
-  /// same contents. Throws std::logic_error where a content is missing.
-  void run(TaskId task);
-  /// What lies in the buffer is gone.
+  /// The deeds of a task that is not skipped; with `only`, what stands at the start is made for
+  /// that rank alone. From any thread; the plan orders those that touch the same contents. Throws
+  /// std::logic_error where a content is missing.
+  void run(TaskId task, std::optional<std::uint16_t> only = {});
+  /// What lies in the buffer is gone, but for the store's, which knows.
   void free(BufferId buffer);
 
   /// By iteration, micro-step and rank.
   std::vector<double> losses() const;
-  /// The last fp32 parameters, put together from all ranks.
-  NetworkTensors master() const;
+  /// The last parameters and moments, put together from all ranks.
+  State state() const;
+
+  /// What the deeds done here have come to, and adding that of another process.
+  std::vector<std::byte> results() const;
+  void add_results(std::span<const std::byte> results);
 
  private:
   using Shared = std::shared_ptr<const Cell>;
-  using Place = std::pair<ContentId, std::uint64_t>;
   struct Numbered {
     std::size_t layer, op, slot;
   };
@@ -67,13 +82,13 @@ class Arithmetic {
   const Workload& workload_;
   const LayerGraph& graph_;
   TrainingOptions options_;
-  ByteStore* files_;
-  NetworkTensors initial_;
+  ByteStore* store_;
+  State start_;
   std::vector<Numbered> tensors_;  // by number
   mutable std::mutex mutex_;
   std::map<Place, Shared> cells_;
   std::map<BufferId, std::vector<Place>> in_buffer_;
-  std::map<ContentId, Shared> masters_;  // the last written
+  std::map<ContentId, Shared> states_;  // masters and moments, the last written in memory
   std::map<std::vector<std::int64_t>, double> losses_;
 
   /// What a deed has read, in its order: of alternatives the one that is there.
@@ -82,15 +97,16 @@ class Arithmetic {
     Shared cell;
   };
   std::vector<Read> reads(TaskId task, const Deed& deed) const;
-  static Place place(const Access& access);
+  Shared at(TaskId task, const Access& access) const;
   void write(TaskId task, const Access& access, Cell cell);
-  bool is_in_files(const Access& access) const {
-    return files_ != nullptr && plan_.pools[index(access.pool)].place.tier == Tier::storage;
+  bool is_stored(const Access& access) const {
+    return store_ != nullptr && plan_.meaning.content(access.content).kind != Content::Kind::flow &&
+           store_->holds(access);
   }
   std::int64_t width_of(const Content& content) const;
   std::vector<std::byte> packed(const Content& content, const Cell& cell) const;
   Cell unpacked(const Content& content, std::span<const std::byte> bytes) const;
-  const Values& initial(const Content& content) const;
+  Cell initial(const Content& content) const;
   Batch batch(TaskId task, const Deed& deed, std::uint16_t rank) const;
   Site site(const Deed& deed, const Batch& batch) const;
 

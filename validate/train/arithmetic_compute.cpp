@@ -8,7 +8,8 @@ using How = Access::How;
 using Kind = Content::Kind;
 
 Batch Arithmetic::batch(TaskId task, const Deed& deed, std::uint16_t rank) const {
-  return batch_of(workload_, options_.seed, plan_.task(task).iteration, deed.micro_batch, rank);
+  return batch_of(workload_, options_.seed, start_.step + plan_.task(task).iteration,
+                  deed.micro_batch, rank);
 }
 
 Site Arithmetic::site(const Deed& deed, const Batch& batch) const {

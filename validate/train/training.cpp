@@ -1,5 +1,6 @@
 #include "validate/train/training.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace tidegate::train {
@@ -40,23 +41,16 @@ class Trainer {
       : workload_(workload),
         options_(options),
         graph_(build_graph(workload)),
-        parameters_(initial_parameters(graph_, options.seed)),
-        states_(parameters_.size()) {
-    for (std::size_t l = 0; l < parameters_.size(); ++l) {
-      for (const Tensors& tensors : parameters_[l]) {
-        auto& mine = states_[l].emplace_back();
-        for (const Values& p : tensors) mine.push_back({p, Values(p.size()), Values(p.size())});
-      }
-    }
+        state_(options.start != nullptr ? *options.start : initial_state(graph_, options.seed)),
+        parameters_(state_.master) {
+    each_tensor(parameters_, [&](std::size_t l, std::size_t op, std::size_t i) {
+      round_all(parameters_[l][op][i], workload_.dtype);
+    });
   }
 
   Training run() {
-    for (std::int64_t step = 0; step < options_.steps; ++step) apply(gradients(step), step);
-    NetworkTensors master = parameters_;
-    each_tensor(master, [&](std::size_t l, std::size_t op, std::size_t i) {
-      master[l][op][i] = states_[l][op][i].master;
-    });
-    return {std::move(losses_), std::move(master)};
+    for (std::int64_t s = 0; s < options_.steps; ++s) apply(gradients(state_.step));
+    return {std::move(losses_), std::move(state_)};
   }
 
  private:
@@ -79,24 +73,39 @@ class Trainer {
     return options_.reduces_every_micro_step ? owned : averaged(local, workload_.dtype);
   }
 
-  void apply(const NetworkTensors& gradients, std::int64_t step) {
+  void apply(const NetworkTensors& gradients) {
+    ++state_.step;
     each_tensor(parameters_, [&](std::size_t l, std::size_t op, std::size_t i) {
-      States& states = states_[l][op][i];
-      update(states, gradients[l][op][i], options_.adam, step + 1, workload_.accumulation);
+      States states{std::move(state_.master[l][op][i]), std::move(state_.first[l][op][i]),
+                    std::move(state_.second[l][op][i])};
+      update(states, gradients[l][op][i], options_.adam, state_.step, workload_.accumulation);
       parameters_[l][op][i] = states.master;
       round_all(parameters_[l][op][i], workload_.dtype);
+      state_.master[l][op][i] = std::move(states.master);
+      state_.first[l][op][i] = std::move(states.first);
+      state_.second[l][op][i] = std::move(states.second);
     });
   }
 
   const Workload& workload_;
   const TrainingOptions& options_;
   LayerGraph graph_;
+  State state_;
   NetworkTensors parameters_;  // rounded
-  std::vector<std::vector<std::vector<States>>> states_;
   std::vector<double> losses_;
 };
 
 }  // namespace
+
+State initial_state(const LayerGraph& graph, std::uint64_t seed) {
+  State state{.master = initial_parameters(graph, seed)};
+  state.first = state.master;
+  each_tensor(state.first, [&](std::size_t l, std::size_t op, std::size_t i) {
+    std::ranges::fill(state.first[l][op][i], 0.0F);
+  });
+  state.second = state.first;
+  return state;
+}
 
 Values mean_of(std::span<const Values* const> ranks, DType type) {
   Values mean = *ranks[0];

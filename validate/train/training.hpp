@@ -23,9 +23,19 @@ struct States {
 void update(States& states, std::span<const float> gradient, cpu::AdamOptions options,
             std::int64_t step, std::int64_t accumulation);
 
+/// Of a network between two steps: all that training goes on from.
+struct State {
+  std::int64_t step = 0;                 ///< steps done
+  NetworkTensors master, first, second;  ///< fp32
+  bool operator==(const State&) const = default;
+};
+/// Before the first step.
+State initial_state(const LayerGraph& graph, std::uint64_t seed);
+
 struct TrainingOptions {
   std::uint64_t seed = 1;
-  std::int64_t steps = 1;
+  std::int64_t steps = 1;        ///< to do
+  const State* start = nullptr;  ///< null: from the beginning; else outlives the training
   std::int64_t ranks = 1;
   cpu::AdamOptions adam;  ///< its step and scale are set by the training
   bool recomputes = false;
@@ -35,7 +45,7 @@ struct TrainingOptions {
 };
 struct Training {
   std::vector<double> losses;  ///< of every micro-step and rank, in this order
-  NetworkTensors master;       ///< fp32 parameters after the last step
+  State state;                 ///< after the last step
 };
 Training train(const Workload& workload, const TrainingOptions& options);
 

@@ -15,7 +15,7 @@ Training trained(const Workload& workload, TrainingOptions options) {
 }
 
 bool is_same(const Training& a, const Training& b) {
-  return a.losses == b.losses && a.master == b.master;
+  return a.losses == b.losses && a.state == b.state;
 }
 
 }  // namespace

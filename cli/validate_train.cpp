@@ -1,0 +1,48 @@
+#include "cli/validate_train.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include "validate/execute/trained_scenario.hpp"
+
+namespace tidegate {
+
+void add_train_flags(CLI::App& run, TrainFlags& flags) {
+  CLI::Option* train = run.add_flag(
+      "--train", flags.train,
+      "train the network for real under the plan, and without it: losses and parameters must be "
+      "the same bit for bit");
+  const auto of_training = [&](CLI::Option* option) { option->needs(train); };
+  of_training(run.add_option("--steps", flags.steps, "of the training")
+                  ->check(CLI::Range(1, 60'000))
+                  ->capture_default_str());
+  of_training(
+      run.add_option("--seed", flags.seed, "of parameters and batches")->capture_default_str());
+  of_training(run.add_flag("--threads", flags.threads,
+                           "ranks are threads of one process; else each is a process"));
+  CLI::Option* checkpoint =
+      run.add_option("--checkpoint", flags.checkpoint,
+                     "write parameters and optimizer state to this folder, after the last step");
+  of_training(checkpoint);
+  of_training(run.add_option("--every", flags.every, "and after each that many steps")
+                  ->check(CLI::Range(1, 60'000))
+                  ->needs(checkpoint));
+  of_training(run.add_option("--resume", flags.resume,
+                             "go on from this state, or the newest of this folder"));
+}
+
+int train_command(const ScenarioFlags& from, const std::vector<std::string>& storage,
+                  const TrainFlags& flags, bool is_json) {
+  Scenario scenario = load_scenario(find_scenario(from.scenario), overrides_of(from));
+  const TrainedScenario trained = train_scenario(scenario, {.storage = storage,
+                                                            .steps = flags.steps,
+                                                            .seed = flags.seed,
+                                                            .in_one_process = flags.threads,
+                                                            .checkpoint = flags.checkpoint,
+                                                            .every = flags.every,
+                                                            .resume = flags.resume,
+                                                            .deaths = {}});
+  print(is_json ? to_json(trained) : to_text(trained));
+  return trained.is_same() ? 0 : 1;
+}
+
+}  // namespace tidegate

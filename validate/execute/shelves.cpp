@@ -1,0 +1,131 @@
+#include "validate/execute/shelves.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include <fmt/core.h>
+#include <sys/mman.h>
+
+#include "models/base/error.hpp"
+#include "validate/train/arithmetic.hpp"
+
+namespace tidegate {
+namespace {
+
+// Addresses, not memory: a page comes when it is first written.
+constexpr std::size_t region_addresses = std::size_t{1} << 38;
+
+std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+std::span<std::byte> map(std::size_t size, Memories::Sharing sharing) {
+  const int kind = sharing == Memories::Sharing::shared ? MAP_SHARED : MAP_PRIVATE;
+  void* base =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) {
+    throw MachineError(fmt::format("contents of the plan: mmap of {} bytes of addresses failed: {}",
+                                   size, std::strerror(errno)));
+  }
+  return {static_cast<std::byte*>(base), size};
+}
+
+}  // namespace
+
+Shelves::Key Shelves::key_of(const Access& at) {
+  const auto [content, place] = train::place_of(at);
+  return {place, content};
+}
+
+Shelves::Shelves(const Plan& plan, Memories::Sharing sharing) : plan_(plan) {
+  for (const Access& a : plan.meaning.accesses) keys_.push_back(key_of(a));
+  std::ranges::sort(keys_);
+  const auto doubles = std::ranges::unique(keys_);
+  keys_.erase(doubles.begin(), doubles.end());
+  const std::size_t rows = keys_.size(), rooms = plan.buffers.size();
+  tables_ = map(sizeof(Region) + rooms * sizeof(Room) + rows * sizeof(Row), sharing);
+  std::byte* at = tables_.data();
+  region_ = new (at) Region{};
+  at += sizeof(Region);
+  rooms_ = reinterpret_cast<Room*>(at);
+  for (std::size_t i = 0; i < rooms; ++i) new (rooms_ + i) Room{};
+  rows_ = reinterpret_cast<Row*>(at + rooms * sizeof(Room));
+  for (std::size_t i = 0; i < rows; ++i) new (rows_ + i) Row{};
+  memory_ = map(region_addresses, sharing);
+}
+
+Shelves::~Shelves() {
+  munmap(tables_.data(), tables_.size());
+  if (!memory_.empty()) munmap(memory_.data(), memory_.size());
+}
+
+void Shelves::open(BufferId buffer, std::span<std::byte> memory) {
+  Room& room = rooms_[index(buffer)];
+  room.size = plan_.buffers[index(buffer)].bytes;
+  room.used = 0;
+  room.base.store(memory.data(), std::memory_order_release);
+}
+
+void Shelves::close(BufferId buffer) {
+  rooms_[index(buffer)].base.store(nullptr, std::memory_order_release);
+  const auto first = std::ranges::lower_bound(keys_, Key{index(buffer), ContentId{0}});
+  for (auto key = first; key != keys_.end() && key->first == index(buffer); ++key)
+    rows_[key - keys_.begin()].is_there.store(false, std::memory_order_release);
+}
+
+Shelves::Row& Shelves::row_of(const Access& at) const {
+  const auto found = std::ranges::lower_bound(keys_, key_of(at));
+  ensure(found != keys_.end() && *found == key_of(at), "a place is one of the plan");
+  return rows_[found - keys_.begin()];
+}
+
+std::byte* Shelves::beside(std::int64_t bytes) {
+  const std::int64_t first = region_->used.fetch_add(aligned(bytes));
+  if (first + bytes > static_cast<std::int64_t>(memory_.size()))
+    throw MachineError("contents of the plan: no addresses are left");
+  return memory_.data() + first;
+}
+
+// Null where a condition of the access does not hold.
+std::byte* Shelves::place(const Access& at, std::int64_t bytes) {
+  if (at.buffer == Access::standing) return beside(bytes);
+  Room& room = rooms_[index(at.buffer)];
+  std::byte* const base = room.base.load(std::memory_order_acquire);
+  if (base == nullptr) return nullptr;
+  const std::int64_t first = room.used.fetch_add(bytes);
+  if (first + bytes <= room.size) return base + first;
+  region_->beside += bytes;
+  return beside(bytes);
+}
+
+void Shelves::put(const Access& at, std::span<const std::byte> bytes) {
+  Row& row = row_of(at);
+  const auto length = static_cast<std::int64_t>(bytes.size());
+  if (!row.is_there.load(std::memory_order_acquire) || row.room < length) {
+    const bool has_room = row.address != nullptr && row.room >= length;
+    const bool is_open =
+        at.buffer == Access::standing || rooms_[index(at.buffer)].base.load() != nullptr;
+    std::byte* const address = has_room && is_open ? row.address : place(at, length);
+    if (address == nullptr && !at.when.is_always()) return;
+    if (address == nullptr) {
+      throw std::logic_error("a task writes into a buffer that is gone: " +
+                             to_text(plan_.meaning.content(at.content)));
+    }
+    if (!has_room) row.address = address, row.room = length;
+  }
+  if (length > 0) std::memcpy(row.address, bytes.data(), bytes.size());
+  row.length = length;
+  row.is_there.store(true, std::memory_order_release);
+}
+
+std::optional<std::vector<std::byte>> Shelves::get(const Access& at) const {
+  const Row& row = row_of(at);
+  if (!row.is_there.load(std::memory_order_acquire)) return {};
+  return std::vector<std::byte>(row.address, row.address + row.length);
+}
+
+void Shelves::drop(const Access& at) {
+  row_of(at).is_there.store(false, std::memory_order_release);
+}
+
+}  // namespace tidegate
