@@ -310,10 +310,8 @@ int run(int argc, char** argv) {
       "  tidegate validate published\n"
       "What a key or a word of a report means: tidegate explain policy.optimizer\n"
       "Help of a command: tidegate simulate --help\n"
-      "Exit codes: 0 an answer, \"does not fit\" included; 1 a check failed; 2 wrong input; 3 "
-      "machine error;
-      "
-      "4 internal error; 5 inconclusive; 130 interrupted, with what was found until then");
+      "Exit codes: 0 an answer, \"does not fit\" included; 1 a check failed; 2 wrong input;\n"
+      "3 machine error; 4 internal error; 5 inconclusive; 130 interrupted, with what was found");
   int code = 0;
   SimulateFlags simulate_flags;
   InspectFlags inspect_flags;
