@@ -15,8 +15,6 @@ void add_train_flags(CLI::App& run, TrainFlags& flags) {
   of_training(run.add_option("--steps", flags.steps, "of the training")
                   ->check(CLI::Range(1, 60'000))
                   ->capture_default_str());
-  of_training(
-      run.add_option("--seed", flags.seed, "of parameters and batches")->capture_default_str());
   of_training(run.add_flag("--threads", flags.threads,
                            "ranks are threads of one process; else each is a process"));
   CLI::Option* checkpoint =
@@ -33,11 +31,11 @@ void add_train_flags(CLI::App& run, TrainFlags& flags) {
 }
 
 int train_command(const ScenarioFlags& from, const std::vector<std::string>& storage,
-                  const TrainFlags& flags, bool is_json) {
+                  std::uint64_t seed, const TrainFlags& flags, bool is_json) {
   Scenario scenario = load_scenario(find_scenario(from.scenario), overrides_of(from));
   const TrainedScenario trained = train_scenario(scenario, {.storage = storage,
                                                             .steps = flags.steps,
-                                                            .seed = flags.seed,
+                                                            .seed = seed,
                                                             .in_one_process = flags.threads,
                                                             .checkpoint = flags.checkpoint,
                                                             .every = flags.every,
