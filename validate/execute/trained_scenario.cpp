@@ -110,6 +110,7 @@ class ScenarioTraining {
     if (const std::string why = train::unsupported(scenario_.workload); !why.empty())
       throw InputError("this network has no arithmetic here: " + why);
     check_memory(scenario_, graph_);
+    if (!request_.checkpoint.empty()) check_checkpoint_folder(request_.checkpoint, graph_);
   }
 
   SimulatedPlan plan(std::int64_t steps) {
