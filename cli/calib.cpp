@@ -10,11 +10,14 @@
 #include <CLI/CLI.hpp>
 
 #include "calib/kernels/kernels.hpp"
+#include "calib/profile/calibration_page.hpp"
 #include "calib/profile/diff.hpp"
 #include "calib/profile/show.hpp"
 #include "calib/run/run.hpp"
+#include "cli/calib_progress.hpp"
 #include "cli/common.hpp"
 #include "models/base/error.hpp"
+#include "models/base/files.hpp"
 #include "sim/run/predict.hpp"
 
 namespace tidegate {
@@ -61,6 +64,8 @@ calib::RunOptions options_of(const CalibFlags& flags) {
   options.identify = flags.identify;
   options.is_gated = !flags.ungated;
   options.node_per_rank = flags.node_per_rank;
+  options.shared = flags.shared;
+  options.local = flags.local;
   options.write_budget = size_of("--write-budget", flags.write_budget);
   options.file_size = size_of("--file-size", flags.file_size);
   options.sustained = size_of("--sustained", flags.sustained);
@@ -72,29 +77,6 @@ calib::RunOptions options_of(const CalibFlags& flags) {
   options.tool = fmt::format("tidegate {} ({})", TIDEGATE_VERSION, revision());
   return options;
 }
-
-// On a terminal one line that changes; else a line per pass.
-class Progress {
- public:
-  void operator()(const calib::ProgressNow& now) {
-    if (isatty(STDERR_FILENO) != 0) {
-      fmt::print(stderr, "\r\033[K[{}/{}] pass {}/{}  {}  {:.0f} s, about {:.0f} s left{}",
-                 now.done, now.all, now.pass, now.passes, now.doing, now.seconds, now.left,
-                 now.rejected > 0 ? fmt::format(", {} samples rejected", now.rejected) : "");
-    } else if (now.pass != last_pass_) {
-      fmt::print(stderr, "pass {} of {}: {} blocks to go, {:.0f} s so far\n", now.pass, now.passes,
-                 now.all - now.done, now.seconds);
-    }
-    last_pass_ = now.pass;
-    std::fflush(stderr);
-  }
-  void wipe() const {
-    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  std::int32_t last_pass_ = 0;
-};
 
 // A BLAS that does not know this CPU is slow by a factor; what mends it counts at the start of a
 // program only, so the program starts again with it.
@@ -108,6 +90,12 @@ void use_blas_well(const CalibFlags& flags) {
   execv("/proc/self/exe", flags.argv);  // returns only where it fails; then the BLAS stays as it is
 }
 
+calib::Outcome run_with_progress(const calib::RunOptions& options, calib::Team& team) {
+  if (team.rank() != 0) return calib::run(options, team, {});
+  CalibProgress progress;
+  return calib::run(options, team, [&](const calib::ProgressNow& now) { progress(now); });
+}
+
 int calib_command(const CalibFlags& flags) {
   const calib::RunOptions options = options_of(flags);
   if (flags.dry_run) {
@@ -116,23 +104,28 @@ int calib_command(const CalibFlags& flags) {
   }
   use_blas_well(flags);
   const std::unique_ptr<calib::Team> team = calib::make_team();
-  Progress progress;
   const bool speaks = team->rank() == 0;
-  const calib::Outcome outcome =
-      calib::run(options, *team, [&progress, speaks](const calib::ProgressNow& now) {
-        if (speaks) progress(now);
-      });
-  if (speaks) progress.wipe();
+  const calib::Outcome outcome = run_with_progress(options, *team);
   if (speaks) print(flags.json ? calib::to_json(outcome) : calib::to_text(outcome));
   constexpr int interrupted = 130;
   return outcome.is_complete ? 0 : interrupted;
 }
 
+void show_command(const CalibFlags& flags) {
+  const std::string profile = not_a_folder(flags.show);
+  if (flags.html.empty()) return print(calib::show_text(profile));
+  const std::string page = calib::show_html(profile);
+  write_atomically(flags.html, [&page](std::ostream& out) { out << page; });
+}
+
 void add_show_and_diff(CLI::App& calib, CalibFlags& flags) {
   CLI::App* show = calib.add_subcommand("show", "a measured profile as a page");
   show->add_option("profile", flags.show, "profile that calib wrote")->required();
-  show->footer("Example:\n  tidegate calib show my_node.yaml");
-  show->callback([&flags] { print(calib::show_text(not_a_folder(flags.show))); });
+  show->add_option("--html", flags.html, "write a page with curves instead of printing");
+  show->footer(
+      "Examples:\n  tidegate calib show my_node.yaml\n"
+      "  tidegate calib show my_node.yaml --html my_node.html");
+  show->callback([&flags] { show_command(flags); });
   CLI::App* diff = calib.add_subcommand("diff", "what changed between two profiles beyond noise");
   diff->add_option("profiles", flags.diff, "two profiles")->required()->expected(2);
   diff->add_flag("--json", flags.json, "print JSON");
@@ -159,8 +152,10 @@ void add_calib(CLI::App& app, CalibFlags& flags, int& code) {
       ->allow_extra_args(false);
   calib->add_flag("--resume", flags.resume, "go on where an interrupted run stopped");
   calib->add_flag("--dry-run", flags.dry_run, "say what would be measured and written, and stop");
-  calib->add_option("--write-budget", flags.write_budget,
-                    "most to write to one path, such as 16 GiB");
+  calib->add_option(
+      "--write-budget", flags.write_budget,
+      "most to write to one path, such as 16 GiB; to one that nodes share, all of them "
+      "together as much again");
   calib->add_option("--file-size", flags.file_size, "of the scratch file on each path");
   calib->add_option("--sustained", flags.sustained,
                     "also one long write of this size to each path: where its cache ends");
@@ -177,6 +172,12 @@ void add_calib(CLI::App& app, CalibFlags& flags, int& code) {
                   "count samples taken beside other work too; the profile says so");
   calib->add_flag("--node-per-rank", flags.node_per_rank,
                   "under mpirun: every rank counts as a node, to try a cluster run on one machine");
+  calib
+      ->add_option("--shared", flags.shared,
+                   "name of a path that is one file system on all nodes; found out otherwise")
+      ->allow_extra_args(false);
+  calib->add_option("--local", flags.local, "name of a path that each node has for itself")
+      ->allow_extra_args(false);
   calib->add_flag("--json", flags.json, "print JSON");
   calib->footer(
       "Writes only to the folders given and to the profile. Scratch files have no names, so "

@@ -11,7 +11,7 @@ class App;
 namespace tidegate {
 
 struct CalibFlags {
-  std::vector<std::string> storage, only;
+  std::vector<std::string> storage, only, shared, local;
   std::string out, write_budget, file_size, sustained, gpu;
   std::int32_t gpus = 1, threads = 0, passes = 0;
   std::uint64_t seed = 7;
@@ -19,7 +19,7 @@ struct CalibFlags {
   bool node_per_rank = false, ungated = false;
   std::string command;    ///< as given
   char** argv = nullptr;  ///< to start again in another environment
-  std::string show;
+  std::string show, html;
   std::vector<std::string> diff;
 };
 

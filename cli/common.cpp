@@ -24,6 +24,25 @@ std::string hardware_override(const std::string& hardware) {
   return yaml::word(is_path ? fs::absolute(hardware).lexically_normal().string() : hardware);
 }
 
+// A file, or the file of that name in a folder of the source tree.
+std::string find_shipped(const std::string& asked, const char* what, const char* folder) {
+  if (fs::exists(asked)) return not_a_folder(asked);
+  const fs::path dir = fs::path(TIDEGATE_DATA_DIR) / folder;
+  std::vector<std::string> names;
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator(dir, absent)) {
+    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  if (std::ranges::find(names, asked) != names.end()) return (dir / (asked + ".yaml")).string();
+  std::string text = fmt::format("there is no {} {}; ", what, asked);
+  const std::string near = nearest(fs::path(asked).stem().string(), names);
+  if (!near.empty()) text += fmt::format("did you mean {}? ", near);
+  text += fmt::format("those in {}:", dir.string());
+  for (const std::string& name : names) text += " " + name;
+  throw InputError(text);
+}
+
 }  // namespace
 
 void print(const std::string& text) {
@@ -40,21 +59,10 @@ std::string not_a_folder(const std::string& path) {
 }
 
 std::string find_scenario(const std::string& asked) {
-  if (fs::exists(asked)) return not_a_folder(asked);
-  const fs::path dir = fs::path(TIDEGATE_DATA_DIR) / "scenarios";
-  std::vector<std::string> names;
-  std::error_code absent;
-  for (const auto& entry : fs::directory_iterator(dir, absent)) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-  }
-  std::ranges::sort(names);
-  if (std::ranges::find(names, asked) != names.end()) return (dir / (asked + ".yaml")).string();
-  std::string text = fmt::format("there is no scenario {}; ", asked);
-  const std::string near = nearest(fs::path(asked).stem().string(), names);
-  if (!near.empty()) text += fmt::format("did you mean {}? ", near);
-  text += fmt::format("those in {}:", dir.string());
-  for (const std::string& name : names) text += " " + name;
-  throw InputError(text);
+  return find_shipped(asked, "scenario", "scenarios");
+}
+std::string find_catalog(const std::string& asked) {
+  return find_shipped(asked, "catalog", "catalogs");
 }
 
 std::vector<Override> overrides_of(const ScenarioFlags& flags) {

@@ -29,6 +29,8 @@ void add_scenario_flags(CLI::App& command, ScenarioFlags& flags);
 
 /// A file, or the file of a scenario that ships with the program by its name.
 std::string find_scenario(const std::string& asked);
+/// The same of catalogs of machines.
+std::string find_catalog(const std::string& asked);
 std::vector<Override> overrides_of(const ScenarioFlags& flags);
 
 }  // namespace tidegate

@@ -15,9 +15,12 @@
 #include "cli/calib.hpp"
 #include "cli/common.hpp"
 #include "cli/export.hpp"
+#include "cli/plan.hpp"
 #include "cli/plot.hpp"
 #include "cli/start.hpp"
 #include "cli/tune.hpp"
+#include "cli/validate_deepspeed.hpp"
+#include "cli/validate_log.hpp"
 #include "cli/validate_run.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
@@ -80,10 +83,11 @@ void show_progress(std::int32_t tried) {
 }
 
 int simulate_command(const SimulateFlags& flags) {
-  const std::vector<Override> overrides = overrides_of(flags);
+  std::vector<Override> overrides = overrides_of(flags);
   const Start start = start_of(flags, overrides);
   Scenario scenario = load_scenario(start.source, overrides);
   Prediction p = predict(scenario);
+  p.report.facts.notes.insert(p.report.facts.notes.end(), start.notes.begin(), start.notes.end());
   add_elasticities(p);
   if (flags.interval.draws > 0) add_interval(scenario, p, flags.interval);
   if (!p.report.fits && !flags.no_fixes) {
@@ -269,6 +273,8 @@ void add_validate(CLI::App& app, PublishedFlags& published, FieldFlags& field, i
   add_field(*validate, field, code);
   add_validate_run(*validate, code);
   add_validate_suite(*validate, code);
+  add_validate_log(*validate, code);
+  add_validate_deepspeed(*validate, code);
   validate->callback([validate] {
     if (validate->get_subcommands().empty()) print(validate->help());
   });
@@ -291,6 +297,7 @@ int run(int argc, char** argv) {
       "--json\n"
       "  tidegate inspect scenarios/configs/llama-2-7b.json\n"
       "  tidegate tune mlp_offload_70b --limit changes=2\n"
+      "  tidegate plan zero_infinity_70b --catalog example_2026 --tokens 1e9 --days 90\n"
       "  tidegate plot rok llama31_8b_h200 -o rok.svg\n"
       "  tidegate validate published\n"
       "Help of a command: tidegate simulate --help\n"
@@ -306,6 +313,7 @@ int run(int argc, char** argv) {
   calib_flags.command = command_line(argc, argv);
   calib_flags.argv = argv;
   TuneFlags tune_flags;
+  PlanFlags plan_flags;
   ExportFlags export_flags;
   add_simulate(app, simulate_flags, code);
   add_inspect(app, inspect_flags, code);
@@ -313,6 +321,7 @@ int run(int argc, char** argv) {
   add_plot(app, plot_flags);
   add_calib(app, calib_flags, code);
   add_tune(app, tune_flags, code);
+  add_plan(app, plan_flags, code);
   add_export(app, export_flags);
   add_validate(app, published_flags, field_flags, code);
   try {

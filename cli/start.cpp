@@ -10,6 +10,8 @@
 #include "sim/deepspeed/read.hpp"
 #include "sim/deepspeed/write.hpp"
 #include "sim/report/words.hpp"
+#include "sim/run/predict.hpp"
+#include "validate/gpu_times/factors.hpp"
 
 namespace tidegate {
 namespace {
@@ -138,6 +140,19 @@ void apply(const DeepSpeedRun& run, yaml::Value& root) {
   yaml::set(root, "workload.dtype", run.dtype, where);
 }
 
+// Predicts once with the profile's kernel times, and scales them to those of the trace.
+std::vector<std::string> take_gpu_times(const std::string& trace, const ScenarioSource& source,
+                                        std::vector<Override>& overrides) {
+  TracedSteps steps = steps_of(load_trace(not_a_folder(trace)), trace);
+  Scenario scenario = load_scenario(source, overrides);
+  const Prediction prediction = predict(scenario);
+  const GpuTimes times =
+      fit_gpu_times(std::move(steps), predicted_kernels(prediction, scenario.machine), prediction,
+                    scenario.machine);
+  overrides.insert(overrides.end(), times.overrides.begin(), times.overrides.end());
+  return notes_of(times);
+}
+
 void say_activations(const ScenarioSource& source, const std::vector<Override>& overrides,
                      std::vector<Remark>& remarks) {
   const bool is_set = std::ranges::any_of(
@@ -158,6 +173,9 @@ void add_start_flags(CLI::App& command, StartFlags& flags) {
                      "Hugging Face config.json instead of a scenario; needs --hardware");
   command.add_option("--deepspeed", flags.deepspeed,
                      "ds_config.json: policy, batch and data type (docs/deepspeed.md)");
+  command.add_option("--gpu-times", flags.gpu_times,
+                     "trace of torch.profiler whose kernel times replace the profile's "
+                     "(docs/gpu_times.md)");
   const auto count = [&](const char* name, std::int64_t& value, const char* help) {
     command.add_option(name, value, help)->check(CLI::Range(1, 10'000'000));
   };
@@ -167,12 +185,9 @@ void add_start_flags(CLI::App& command, StartFlags& flags) {
   count("--ranks", flags.ranks, "with --hf: GPUs used per node, all by default");
 }
 
-Start start_of(const StartFlags& flags, const std::vector<Override>& overrides) {
-  check_flags(flags);
-  Start start{flags.network.empty() ? scenario_source(find_scenario(flags.scenario))
-                                    : source_of_network(flags),
-              {}};
-  if (flags.deepspeed.empty()) return start;
+namespace {
+
+void take_deepspeed(const StartFlags& flags, const std::vector<Override>& overrides, Start& start) {
   const yaml::Value file = yaml::load_file(not_a_folder(flags.deepspeed));
   const Scenario bare = without_policy(start.source, overrides);
   DeepSpeedRun run = read_deepspeed(file, setting_for(flags, bare));
@@ -183,6 +198,19 @@ Start start_of(const StartFlags& flags, const std::vector<Override>& overrides) 
   say_activations(start.source, overrides, run.remarks);
   apply(run, start.source.root);
   start.remarks = std::move(run.remarks);
+}
+
+}  // namespace
+
+Start start_of(const StartFlags& flags, std::vector<Override>& overrides) {
+  check_flags(flags);
+  Start start{flags.network.empty() ? scenario_source(find_scenario(flags.scenario))
+                                    : source_of_network(flags),
+              {},
+              {}};
+  if (!flags.deepspeed.empty()) take_deepspeed(flags, overrides, start);
+  if (!flags.gpu_times.empty())
+    start.notes = take_gpu_times(flags.gpu_times, start.source, overrides);
   return start;
 }
 
@@ -196,6 +224,7 @@ std::string words_of(const StartFlags& flags) {
   if (!flags.network.empty()) add("--hf " + shell_word(flags.network));
   if (!flags.deepspeed.empty()) add("--deepspeed " + shell_word(flags.deepspeed));
   if (!flags.hardware.empty()) add("--hardware " + shell_word(flags.hardware));
+  if (!flags.gpu_times.empty()) add("--gpu-times " + shell_word(flags.gpu_times));
   count("--seq", flags.sequence);
   count("--micro-batch", flags.micro_batch);
   count("--accumulation", flags.accumulation);

@@ -1,74 +1,26 @@
 #include "cli/tune.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <csignal>
-#include <cstdio>
+#include <optional>
 #include <ostream>
 #include <thread>
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/progress.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
 #include "sim/report/words.hpp"
 #include "sim/search/explain.hpp"
 #include "sim/search/limits.hpp"
 #include "sim/search/tune.hpp"
+#include "sim/search/tune_page.hpp"
 
 namespace tidegate {
 namespace {
 
-constexpr int interrupted_code = 130;
 constexpr std::size_t default_simulations = 500;
-
-// The one thing that a signal handler may write.
-std::atomic<bool> was_interrupted = false;
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-// Ctrl-C ends the search in good order; a second one ends the program at once.
-void on_interrupt(int) {
-  was_interrupted = true;
-  std::signal(SIGINT, SIG_DFL);
-}
-
-std::string time_text(double seconds) {
-  const auto whole = static_cast<long>(seconds + 0.5);
-  if (whole < 60) return fmt::format("{} s", whole);
-  return fmt::format("{} min {} s", whole / 60, whole % 60);
-}
-
-// A line on a terminal that is written over, with the time left at the present pace.
-class ProgressLine {
- public:
-  void show(const TuneOptions::Progress& p) {
-    if (isatty(STDERR_FILENO) == 0) return;
-    if (p.doing != doing_) doing_ = p.doing, began_ = Clock::now(), first_ = p.done;
-    const double took = std::chrono::duration<double>(Clock::now() - began_).count();
-    std::string text = fmt::format("{}: {} of at most {}", p.doing, p.done, p.most);
-    if (p.best > Seconds(0)) text += ", best " + to_text(p.best);
-    if (p.done > first_ && p.most > p.done) {
-      const double left =
-          took * static_cast<double>(p.most - p.done) / static_cast<double>(p.done - first_);
-      text += ", at most " + time_text(left) + " left";
-    }
-    fmt::print(stderr, "\r\033[K{}", text);
-    std::fflush(stderr);
-  }
-  void wipe() const {
-    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  std::string doing_;
-  Clock::time_point began_;
-  std::size_t first_ = 0;
-};
 
 std::string command_of(const TuneFlags& flags) {
   std::string command = "tidegate simulate " + shell_word(flags.scenario);
@@ -90,7 +42,7 @@ TuneOptions options_of(const TuneFlags& flags, const Evaluator& evaluator, Progr
     options.most_simulations =
         options.simulates_all ? static_cast<std::size_t>(-1) : default_simulations;
   }
-  options.is_stopped = [] { return was_interrupted.load(); };
+  options.is_stopped = was_interrupted;
   options.progress = [&line](const TuneOptions::Progress& p) { line.show(p); };
   return options;
 }
@@ -111,7 +63,7 @@ int tune_command(const TuneFlags& flags) {
     log.emplace(flags.results, evaluator,
                 flags.resumes ? ResultsLog::Mode::resume : ResultsLog::Mode::fresh);
   }
-  std::signal(SIGINT, on_interrupt);
+  watch_interrupts();
   Tuning tuning = tune(evaluator, space, options, log ? &*log : nullptr);
   line.wipe();
   TuneReport report = report_tuning(evaluator, std::move(tuning), command_of(flags));
@@ -119,6 +71,10 @@ int tune_command(const TuneFlags& flags) {
   for (const Axis& axis : space.axes) report.axes.push_back(axis.name);
   if (!flags.csv.empty()) {
     write_atomically(flags.csv, [&](std::ostream& out) { out << to_csv(report); });
+  }
+  if (!flags.html.empty()) {
+    write_atomically(flags.html,
+                     [&](std::ostream& out) { out << page::to_html(tune_page(report)); });
   }
   print(flags.json ? to_json(report) : to_text(report));
   return report.tuning.is_interrupted ? interrupted_code : 0;
@@ -149,6 +105,7 @@ void add_tune(CLI::App& app, TuneFlags& flags, int& code) {
   tune->add_option("--results", flags.results, "append every finished simulation to this file");
   tune->add_flag("--resume", flags.resumes, "take over what the file of --results holds");
   tune->add_option("--csv", flags.csv, "write a table of the candidates to this file");
+  tune->add_option("--html", flags.html, "write one HTML page to this file");
   tune->add_flag("--json", flags.json, "print JSON (docs/tune.md)");
   tune->footer(
       "Examples:\n"

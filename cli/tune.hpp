@@ -10,7 +10,7 @@ namespace tidegate {
 
 struct TuneFlags : ScenarioFlags {
   std::vector<std::string> over, only, limits;
-  std::string csv, results;
+  std::string csv, html, results;
   std::size_t threads = 0, simulations = 0;
   double margin = 1;  ///< percent
   bool json = false, resumes = false;

@@ -81,6 +81,13 @@ Calibration::ErrorFloor read_floor(const Node& node) {
           .overlapped = percent(in.at("overlapped"))};
 }
 
+Calibration::Noise read_noise(const std::string& kind, const Node& node) {
+  Map in = node.map();
+  return {.kind = kind,
+          .spread = percent(in.at("spread")),
+          .freedom = in.at("freedom").number(0, infinity)};
+}
+
 Calibration::Canary read_canary(const std::string& name, const Node& node) {
   Map in = node.map();
   return {.name = name,
@@ -128,6 +135,10 @@ Calibration::Fit read_fit(const std::string& quantity, const Node& node) {
     for (const auto& [name, value] : parameters.all()) {
       fit.parameters.push_back(read_parameter(name, value));
     }
+  }
+  if (const auto of = in.find("of")) {
+    Map rows = of->map();
+    for (const auto& [name, value] : rows.all()) fit.of.emplace_back(name, value.number());
   }
   fit.residual = percent_or_none(in, "residual");
   fit.held_out_setting = percent_or_none(in, "held_out_setting");
@@ -201,6 +212,7 @@ Calibration read_calibration(const Node& node) {
   if (const auto gate = in.find("gate")) c.gate = read_gate(*gate);
   if (const auto raw = in.find("raw")) c.raw = read_raw(*raw);
   if (const auto floor = in.find("error_floor")) c.error_floor = read_floor(*floor);
+  read_all(in, "noise", c.noise, read_noise);
   read_all(in, "canaries", c.canaries, read_canary);
   read_all(in, "checks", c.checks, read_check);
   read_all(in, "fits", c.fits, read_fit);

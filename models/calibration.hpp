@@ -27,6 +27,12 @@ struct Calibration {
   struct ErrorFloor {
     double compute_bound = 0, io_bound = 0, overlapped = 0;
   };
+  /// What a block of a kind of rows deviates by as a rule, and how many degrees of freedom that
+  /// adds to a value's own; kinds: compute, storage, gpu.
+  struct Noise {
+    std::string kind;
+    double spread = 0, freedom = 0;
+  };
   struct Canary {
     std::string name;
     std::int64_t samples = 0;
@@ -45,6 +51,7 @@ struct Calibration {
   /// Errors are relative, and infinite where they could not be told.
   struct Fit {
     std::string quantity, form;
+    std::vector<std::pair<std::string, double>> of;  ///< of the rows with these coordinates only
     std::vector<Parameter> parameters;
     double residual = 0, held_out_setting = 0, held_out_pass = 0, measurement = 0;
     bool is_used = false;
@@ -71,6 +78,7 @@ struct Calibration {
   std::optional<Gate> gate;
   std::optional<Raw> raw;
   std::optional<ErrorFloor> error_floor;
+  std::vector<Noise> noise;
   std::vector<Canary> canaries;
   std::vector<Check> checks;
   std::vector<Fit> fits;

@@ -55,7 +55,7 @@ void CitedMap::record(const yaml::Node& value, yaml::Map& leaf) {
   }
   if (const auto deviation = leaf.find("uncertainty")) entry.uncertainty = uncertainty(*deviation);
   entry.assumed = assumed.has_value() || is_override(value);
-  if (is_override(value)) entry.source = overridden;
+  if (is_override(value) && entry.source.empty()) entry.source = overridden;
   provenance_->push_back(std::move(entry));
 }
 

@@ -31,6 +31,8 @@ class CitedMap {
   yaml::Map& plain() { return map_; }
   bool has(const std::string& key) { return map_.has(key); }
 
+  /// The value itself, for dimensions that units.hpp does not have.
+  yaml::Node value(const std::string& key) { return cited(key, "value"); }
   template <class Q>
   Q quantity(const std::string& key, yaml::Bound bound = yaml::Bound::positive) {
     return cited(key, "value").quantity<Q>(bound);

@@ -394,7 +394,9 @@ TEST_CASE("every command explains itself with an example", "[cli]") {
                                                           {"validate", "published"},
                                                           {"validate", "field"},
                                                           {"validate", "run"},
-                                                          {"validate", "suite"}};
+                                                          {"validate", "suite"},
+                                                          {"validate", "log"},
+                                                          {"validate", "deepspeed"}};
   for (std::vector<std::string> command : commands) {
     command.emplace_back("--help");
     const Finished run = tidegate_with(command);

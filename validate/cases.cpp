@@ -157,7 +157,7 @@ void run_case(const Case& c, std::int32_t draws, Published& result) {
     RunSet& set = result.sets.back();
     set.profile = scenario.machine.name();
     Prediction p = predict(scenario);
-    if (draws > 0) add_interval(scenario, p, {.draws = draws});
+    if (draws > 0) add_interval(scenario, p, {.draws = draws, .model_deviation = 0});
     if (c.parameters > 0 && p.graph.parameters != c.parameters) {
       throw InputError(c.parameters_where, "parameters",
                        fmt::format("is {}, but the shapes of case {} give {}", c.parameters, c.name,
@@ -170,7 +170,7 @@ void run_case(const Case& c, std::int32_t draws, Published& result) {
       result.rows.push_back(row_of(c, v, name, predicted.at(name), measured));
       result.rows.back().set = result.sets.size() - 1;
       if (p.report.range && name == "iteration") {
-        result.rows.back().range = {p.report.range->low.value(), p.report.range->high.value()};
+        result.rows.back().profile_deviation = p.report.range->profile_deviation;
       }
     }
     if (!v.note.empty()) result.notes.push_back(fmt::format("{} {}: {}", c.name, v.name, v.note));

@@ -5,9 +5,11 @@
 #include <fmt/core.h>
 
 #include "models/base/yaml.hpp"
+#include "sim/run/interval.hpp"
 #include "validate/ablation.hpp"
 #include "validate/bands.hpp"
 #include "validate/cases.hpp"
+#include "validate/discrepancy.hpp"
 #include "validate/model_runs.hpp"
 
 namespace tidegate {
@@ -69,11 +71,30 @@ void summarize_models(Published& result) {
   add_summary(result, "recalled values", rows, [](const ModelRow& r) { return r.is_recalled; });
 }
 
+// Of iterations out of sample, but for those of one case.
+double model_deviation_without(const Published& result, const std::string& left_out) {
+  std::vector<Miss> misses;
+  for (const PublishedRow& row : result.rows) {
+    if (!row.profile_deviation || row.in_sample || row.case_name == left_out) continue;
+    misses.push_back({std::log(row.measured / row.predicted), *row.profile_deviation});
+  }
+  return model_deviation(misses);
+}
+
+// No case's interval knows what was measured of that case.
+void add_model_deviations(Published& result) {
+  for (PublishedRow& row : result.rows) {
+    if (!row.profile_deviation) continue;
+    row.model_deviation = model_deviation_without(result, row.case_name);
+    result.model_deviation = model_deviation_without(result, "");
+  }
+}
+
 void count_inside(Published& result) {
   for (const bool in_sample : {false, true}) {
     PublishedCoverage coverage{.what = in_sample ? "in sample" : "out of sample"};
     for (const PublishedRow& row : result.rows) {
-      if (!row.range || row.in_sample != in_sample) continue;
+      if (!row.profile_deviation || row.in_sample != in_sample) continue;
       ++coverage.rows;
       coverage.inside += row.is_inside() ? 1 : 0;
     }
@@ -115,6 +136,17 @@ void add_file(const std::string& path, const PublishedOptions& options, Selectio
 
 }  // namespace
 
+std::optional<std::pair<double, double>> PublishedRow::range() const {
+  if (!profile_deviation) return std::nullopt;
+  const double reach = nine_in_ten * std::hypot(*profile_deviation, model_deviation);
+  return std::pair(predicted * std::exp(-reach), predicted * std::exp(reach));
+}
+
+bool PublishedRow::is_inside() const {
+  const auto within = range();
+  return within && within->first <= measured && measured <= within->second;
+}
+
 Published run_published(const PublishedOptions& options) {
   Published result;
   Selection selection(options.only);
@@ -125,6 +157,7 @@ Published run_published(const PublishedOptions& options) {
   }
   for (std::size_t set = 0; set < result.sets.size(); ++set) summarize_set(result, set);
   summarize_models(result);
+  add_model_deviations(result);
   count_inside(result);
   count_gates(result);
   if (options.ablation) result.ablation = ablation_text(data + "/scenarios/mlp_offload_70b.yaml");

@@ -43,12 +43,16 @@ struct PublishedRow {
   double predicted = 0, measured = 0;
   bool in_sample = false;
   std::optional<double> gate;  ///< largest allowed |relative_error|
-  /// Nine in ten iteration times under the profile's uncertainties (sim/run/interval.hpp).
-  std::optional<std::pair<double, double>> range;
+  /// Of an iteration, when intervals were asked for: of the logarithm of the time, by the profile's
+  /// uncertainties (sim/run/interval.hpp), and by what the models miss in the other cases.
+  std::optional<double> profile_deviation;
+  double model_deviation = 0;
 
   double relative_error() const { return predicted / measured - 1; }
   bool is_missed() const;
-  bool is_inside() const { return range && range->first <= measured && measured <= range->second; }
+  /// Nine in ten measured times should lie within.
+  std::optional<std::pair<double, double>> range() const;
+  bool is_inside() const;
 };
 
 /// A value that another model gives, or that is recalled of a paper.
@@ -98,8 +102,10 @@ struct Published {
   std::vector<Band> bands;
   std::vector<PublishedSummary> summary;    ///< of runs and models
   std::vector<PublishedCoverage> coverage;  ///< empty when no intervals were asked for
-  std::int32_t gated = 0, missed = 0;       ///< of all kinds
-  std::string ablation;                     ///< table as text, empty when not asked for
+  /// Of all iterations out of sample (validate/discrepancy.hpp), when intervals were asked for.
+  std::optional<double> model_deviation;
+  std::int32_t gated = 0, missed = 0;  ///< of all kinds
+  std::string ablation;                ///< table as text, empty when not asked for
 };
 
 /// Predicts every case, model run and band. Throws InputError on a wrong file, with places, or on a

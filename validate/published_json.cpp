@@ -9,7 +9,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json gate_json(const std::optional<double>& gate) { return gate ? Json(*gate) : Json(); }
+Json json_of(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 Json sets_json(const Published& p) {
   Json sets = Json::array();
@@ -18,6 +18,11 @@ Json sets_json(const Published& p) {
         {{"set", s.name}, {"title", s.title}, {"source", s.source}, {"profile", s.profile}});
   }
   return sets;
+}
+
+Json range_json(const PublishedRow& r) {
+  const auto range = r.range();
+  return range ? Json{range->first, range->second} : Json();
 }
 
 Json rows_json(const Published& p) {
@@ -32,9 +37,10 @@ Json rows_json(const Published& p) {
                     {"measured", r.measured},
                     {"relative_error", r.relative_error()},
                     {"in_sample", r.in_sample},
-                    {"range", r.range ? Json{r.range->first, r.range->second} : Json()},
+                    {"range", range_json(r)},
+                    {"profile_deviation", json_of(r.profile_deviation)},
                     {"gated", r.gate.has_value()},
-                    {"gate", gate_json(r.gate)}});
+                    {"gate", json_of(r.gate)}});
   }
   return rows;
 }
@@ -50,7 +56,7 @@ Json model_rows_json(const Published& p) {
                     {"relative_error", r.relative_error()},
                     {"recalled", r.is_recalled},
                     {"gated", r.gate.has_value()},
-                    {"gate", gate_json(r.gate)}});
+                    {"gate", json_of(r.gate)}});
   }
   return rows;
 }
@@ -109,6 +115,7 @@ std::string to_json(const Published& p) {
                     {"bands", bands_json(p)},
                     {"summary", summary_json(p)},
                     {"coverage", coverage_json(p)},
+                    {"model_deviation", json_of(p.model_deviation)},
                     {"gated", p.gated},
                     {"missed", p.missed},
                     {"notes", p.notes}};

@@ -143,14 +143,18 @@ std::string coverage_text(const Published& p) {
       .rows = {},
       .align = {Align::left, Align::left, Align::right, Align::right, Align::left, Align::left}};
   for (const PublishedRow& row : p.rows) {
-    if (!row.range) continue;
-    table.rows.push_back(
-        {row.case_name, row.variant,
-         to_text(Seconds(row.range->first)) + " to " + to_text(Seconds(row.range->second)),
-         value_text(row, row.measured), row.is_inside() ? "inside" : "OUTSIDE",
-         row.in_sample ? "in" : "out"});
+    const auto range = row.range();
+    if (!range) continue;
+    table.rows.push_back({row.case_name, row.variant,
+                          to_text(Seconds(range->first)) + " to " + to_text(Seconds(range->second)),
+                          value_text(row, row.measured), row.is_inside() ? "inside" : "OUTSIDE",
+                          row.in_sample ? "in" : "out"});
   }
   std::string text = to_text(table);
+  text += fmt::format(
+      "Beside its profile's uncertainties, each interval has what the models miss in the other "
+      "cases;\nover all of them, out of sample, that is {:.1f} %.\n",
+      100 * p.model_deviation.value_or(0));
   for (const PublishedCoverage& c : p.coverage) {
     text += fmt::format(
         "{} of {} measured iteration times, {}, lie within their interval; nine in ten would "

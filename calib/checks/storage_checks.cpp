@@ -139,6 +139,18 @@ Check check_neighbours(Target& target, const CheckPlan&) {
   return judge_neighbours(rig::foreign(before, rig::read_system(device)), device);
 }
 
+// Threads in the place of io_uring cost more for each block: numbers are those of threads then.
+Check check_engine(Target&, const CheckPlan&) {
+  const auto queue = rig::make_io_queue();
+  if (queue->remark().empty()) {
+    return {"engine", Verdict::ok, fmt::format("reads and writes by {}", queue->engine())};
+  }
+  return {"engine", Verdict::suspected,
+          fmt::format("reads and writes by {}, so that small blocks are slower than they could be: "
+                      "{}",
+                      queue->engine(), queue->remark())};
+}
+
 Check check_burst(Target& target, const CheckPlan& plan) {
   const StreamResult result =
       stream(target, {.direction = Direction::read, .most_time = plan.burst});
@@ -148,6 +160,8 @@ Check check_burst(Target& target, const CheckPlan& plan) {
 }
 
 constexpr std::array table = {
+    CheckEntry{"engine", "who moves the bytes: io_uring, or threads where it is refused",
+               check_engine},
     CheckEntry{"neighbours", "whether others use cores and drive", check_neighbours},
     CheckEntry{"written", "blocks that were never written", check_written},
     CheckEntry{"host_cache", "reading again against reading first", check_host_cache},

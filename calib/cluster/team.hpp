@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,12 +38,20 @@ class Team {
   virtual Seconds send(std::int32_t peer, std::int64_t bytes) = 0;
 };
 
+/// After work that each rank did for itself, `failure` of it or null: throws on every rank if it
+/// failed on any, its own failure where it has one, so that no rank waits for one that is gone.
+/// Elsewhere InputError or MachineError, as the failure was. Waits asleep for the slowest.
+void agree(Team& team, const std::exception_ptr& failure);
+
 /// Whether a launcher started several of us, by the variables that Open MPI, MPICH, PMIx and Slurm
 /// set; `environment` as getenv gives it.
 bool is_launched(const std::vector<std::pair<std::string, std::string>>& environment);
+/// Why MPI could not start in a launched process, where that is known: srun without a kind of PMI,
+/// under which MPI_Init ends the process. Empty otherwise.
+std::string why_no_mpi(const std::vector<std::pair<std::string, std::string>>& environment);
 
 /// MPI when a launcher started us, else alone. Throws InputError when a launcher started a build
-/// without MPI: every process would write the same file.
+/// without MPI, for every process would write the same file, and for what why_no_mpi says.
 std::unique_ptr<Team> make_team();
 
 }  // namespace tidegate::calib

@@ -24,21 +24,6 @@ double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// P(|T| <= t) for whole degrees of freedom.
-double student_within(double t, int freedom) {
-  const double angle = std::atan(t / std::sqrt(freedom));
-  const double cosine = std::cos(angle);
-  const bool odd = freedom % 2 != 0;
-  double term = odd ? cosine : 1.0;
-  double sum = odd && freedom == 1 ? 0.0 : term;
-  for (int k = odd ? 3 : 2; k <= freedom - 2; k += 2) {
-    term *= cosine * cosine * (k - 1.0) / k;
-    sum += term;
-  }
-  if (!odd) return std::sin(angle) * sum;
-  return 2 / std::numbers::pi * (angle + std::sin(angle) * sum);
-}
-
 // The root of a rising function between 0 and the first power of two above it.
 template <class Rising>
 double where_zero(const Rising& rising) {
@@ -107,6 +92,20 @@ Interval mean_interval(std::span<const double> values, double level) {
   const double deviation = std::sqrt(squares_about_mean(values) / freedom);
   const double half = student_quantile(freedom, level) * deviation / std::sqrt(freedom + 1);
   return {m - half, m + half};
+}
+
+double student_within(double t, int freedom) {
+  const double angle = std::atan(t / std::sqrt(freedom));
+  const double cosine = std::cos(angle);
+  const bool odd = freedom % 2 != 0;
+  double term = odd ? cosine : 1.0;
+  double sum = odd && freedom == 1 ? 0.0 : term;
+  for (int k = odd ? 3 : 2; k <= freedom - 2; k += 2) {
+    term *= cosine * cosine * (k - 1.0) / k;
+    sum += term;
+  }
+  if (!odd) return std::sin(angle) * sum;
+  return 2 / std::numbers::pi * (angle + std::sin(angle) * sum);
 }
 
 double student_quantile(double freedom, double level) {

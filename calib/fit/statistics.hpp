@@ -24,6 +24,8 @@ Interval median_interval(std::span<const double> values, double level = 0.95);
 /// Mean ± t · s / sqrt(n) of block values; of one value, infinite on both sides.
 Interval mean_interval(std::span<const double> values, double level = 0.95);
 
+/// P(|T| <= t) of Student's distribution (Abramowitz and Stegun 26.7.3, 26.7.4), t >= 0.
+double student_within(double t, int freedom);
 /// The t for which a variable of Student's distribution lies within ±t with probability `level`
 /// (closed forms of the distribution for whole degrees of freedom, Abramowitz and Stegun 26.7.3 and
 /// 26.7.4; in between, linear in 1/freedom). freedom >= 1; beyond 10000, of the normal one.

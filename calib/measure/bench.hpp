@@ -82,6 +82,7 @@ struct StorageTarget {
   std::string name;  ///< key of the profile's `paths`
   std::string folder;
   rig::FileSystem facts;
+  bool is_shared = false;  ///< the nodes see one and the same file system
 };
 
 /// What is measured where.

@@ -134,4 +134,12 @@ Measurements read_lines(const std::string& text, const std::string& name) {
   return m;
 }
 
+std::string fingerprint(const std::string& lines) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : lines) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  }
+  return fmt::format("{:016x}", hash);
+}
+
 }  // namespace tidegate::calib

@@ -101,9 +101,9 @@ struct Protocol {
 
 struct ProgressNow {
   std::string doing;
-  std::int32_t pass = 0, passes = 0;
-  std::size_t done = 0, all = 0;  ///< blocks
-  double seconds = 0, left = 0;
+  std::int32_t pass = 0, passes = 0;  ///< pass 0: before the first, or after the last
+  std::size_t done = 0, all = 0;      ///< blocks
+  double seconds = 0, left = 0;       ///< left 0: not known yet
   std::int64_t rejected = 0;
 };
 
@@ -119,5 +119,7 @@ Measurements measure(std::span<const std::unique_ptr<Bench>> benches,
 /// InputError with the line of what is wrong.
 std::string to_lines(const Measurements& measurements);
 Measurements read_lines(const std::string& text, const std::string& name);
+/// FNV-1a of 64 bits (Fowler, Noll, Vo) of such lines: whether they are those of a profile.
+std::string fingerprint(const std::string& lines);
 
 }  // namespace tidegate::calib

@@ -17,7 +17,8 @@ double now() {
   return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-constexpr double canary_every = 20;  // seconds
+constexpr double canary_every = 20;      // seconds
+constexpr std::int32_t before_all = -1;  // of passes
 
 /// Finished, whether or not the run went through: files and memory go.
 class Prepared {
@@ -80,6 +81,7 @@ class Run {
   Measurements run() {
     Prepared prepared(benches_), watched(canaries_);
     try {
+      blocks_left_ = blocks_to_take();
       prepare(prepared, watched);
       for (std::int32_t pass = 0; pass < protocol_.passes; ++pass) take_pass(pass);
       probe();
@@ -101,25 +103,33 @@ class Run {
     for (std::size_t i = 0; i < benches_.size(); ++i) {
       rig::check_interrupt();
       const std::vector<Row> rows = benches_[i]->rows();
-      tell(rows.empty() ? "preparing" : "preparing " + rows[0].quantity, 0);
+      tell(rows.empty() ? "preparing" : "preparing " + rows[0].quantity, before_all);
       prepared.prepare(i);
       if (protocol_.when_prepared) protocol_.when_prepared(*benches_[i]);
     }
   }
 
-  void take_pass(std::int32_t pass) {
-    std::vector<std::size_t> order;
+  // Rows that have no block of the pass yet.
+  std::vector<std::size_t> rows_without(std::int32_t pass) const {
+    std::vector<std::size_t> rows;
     for (std::size_t i = 0; i < result_.rows.size(); ++i) {
       if (!std::ranges::any_of(result_.rows[i].blocks,
                                [pass](const Block& b) { return b.pass == pass; })) {
-        order.push_back(i);
+        rows.push_back(i);
       }
     }
+    return rows;
+  }
+
+  std::size_t blocks_to_take() const {
+    std::size_t count = 0;
+    for (std::int32_t pass = 0; pass < protocol_.passes; ++pass) count += rows_without(pass).size();
+    return count;
+  }
+
+  void take_pass(std::int32_t pass) {
+    std::vector<std::size_t> order = rows_without(pass);
     std::ranges::shuffle(order, random_);
-    blocks_left_ = order.size();
-    for (std::int32_t later = pass + 1; later < protocol_.passes; ++later) {
-      blocks_left_ += result_.rows.size();
-    }
     for (const std::size_t i : order) {
       rig::check_interrupt();
       if (now() - probed_ > canary_every) probe();

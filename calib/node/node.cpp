@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include <fmt/core.h>
@@ -11,29 +12,52 @@
 namespace tidegate::calib {
 namespace {
 
-// How a quantity is fitted: by the last part of its name, or the whole.
+// How a quantity is fitted: by the last part of its name, or the whole. Rows that differ in other
+// coordinates are another curve: those at `of` are taken, and of `largest` those with the largest.
 struct FitRule {
   std::string_view quantity;
   Form form;
   std::vector<std::string> coordinates;
+  std::vector<std::pair<std::string, double>> of;
+  std::string largest;
 };
 const std::vector<FitRule>& fit_rules() {
+  static const std::vector<std::pair<std::string, double>> one_file = {{"files", 1}};
+  static const std::vector<std::pair<std::string, double>> by_engine = {
+      {"memory", 1}, {"by", 0}, {"gpu", 0}};
   static const std::vector<FitRule> rules = {
-      {"read", Form::queue_saturating, {"block", "depth"}},
-      {"write", Form::queue_saturating, {"block", "depth"}},
-      {"gds_read", Form::queue_saturating, {"block", "depth"}},
-      {"gds_write", Form::queue_saturating, {"block", "depth"}},
-      {"dram.read", Form::thread_saturating, {"threads"}},
-      {"dram.write", Form::thread_saturating, {"threads"}},
-      {"dram.copy", Form::thread_saturating, {"threads"}},
-      {"dram.copy_streaming", Form::thread_saturating, {"threads"}},
-      {"dram.triad", Form::thread_saturating, {"threads"}},
-      {"host_copy", Form::half_size, {"bytes"}},
-      {"gpu.h2d", Form::half_size, {"bytes"}},
-      {"gpu.d2h", Form::half_size, {"bytes"}},
-      {"gpu.memory", Form::half_size, {"bytes"}},
+      {"read", Form::queue_saturating, {"block", "depth"}, one_file, ""},
+      {"write", Form::queue_saturating, {"block", "depth"}, one_file, ""},
+      {"gds_read", Form::queue_saturating, {"block", "depth"}, {}, ""},
+      {"gds_write", Form::queue_saturating, {"block", "depth"}, {}, ""},
+      {"dram.read", Form::thread_saturating, {"threads"}, {}, "bytes"},
+      {"dram.write", Form::thread_saturating, {"threads"}, {}, "bytes"},
+      {"dram.copy", Form::thread_saturating, {"threads"}, {}, "bytes"},
+      {"dram.copy_streaming", Form::thread_saturating, {"threads"}, {}, "bytes"},
+      {"dram.triad", Form::thread_saturating, {"threads"}, {}, "bytes"},
+      {"host_copy", Form::half_size, {"bytes"}, {}, ""},
+      {"gpu.h2d", Form::half_size, {"bytes"}, by_engine, ""},
+      {"gpu.d2h", Form::half_size, {"bytes"}, by_engine, ""},
+      {"gpu.memory", Form::half_size, {"bytes"}, {{"kernel", 0}, {"gpu", 0}}, ""},
   };
   return rules;
+}
+
+// Keeps the rows that the rule is of; returns by which coordinates, as far as rows have them.
+std::vector<std::pair<std::string, double>> keep_rows_of(const FitRule& rule,
+                                                         std::vector<const RowResult*>& rows) {
+  auto of = rule.of;
+  if (!rule.largest.empty()) {
+    double most = 0;
+    for (const RowResult* row : rows) most = std::max(most, coordinate(row->row, rule.largest));
+    of.emplace_back(rule.largest, most);
+  }
+  for (const auto& [name, value] : of) rows = with(std::move(rows), name, value);
+  std::erase_if(of, [&rows](const auto& at) {
+    return std::ranges::none_of(
+        rows, [&at](const RowResult* row) { return coordinate(row->row, at.first) >= 0; });
+  });
+  return of;
 }
 
 const FitRule* rule_for(const std::string& quantity) {
@@ -71,14 +95,49 @@ void fit_and_tabulate(NodeProfile& profile, const Measurements& m) {
     }
   }
   for (const std::string& quantity : quantities) {
-    const auto rows = rows_of(m, quantity);
+    auto rows = rows_of(m, quantity);
     if (rows.empty()) continue;
     profile.tables.push_back(table_of(quantity, rows));
     const FitRule* rule = rule_for(quantity);
     if (rule == nullptr) continue;
+    auto of = keep_rows_of(*rule, rows);
     const std::vector<Point> all = points(rows, rule->coordinates);
     constexpr std::size_t least = 5;  // settings, above the number of parameters of any rule
-    if (rows.size() >= least) profile.fits.emplace_back(quantity, fit(rule->form, all));
+    if (rows.size() >= least) {
+      profile.fits.push_back({quantity, std::move(of), fit(rule->form, all)});
+    }
+  }
+}
+
+// Rows whose blocks deviate alike, and the sections whose values come from them.
+std::string kind_of(const Row& row) {
+  if (row.quantity.starts_with("gpu.")) return "gpu";
+  return row.gate == Gate::cpu ? "compute" : row.gate == Gate::io ? "storage" : "";
+}
+std::string kind_of(const std::string& section, bool has_gpu) {
+  if (section.starts_with("paths.")) return "storage";
+  if (section == "host") return "compute";
+  if (section == "gpus" || section == "fabric") return has_gpu ? "gpu" : "compute";
+  return "";
+}
+
+void moderate(NodeProfile& profile, const Measurements& m, bool has_gpu) {
+  std::map<std::string, std::vector<KnownSpread>> rows;
+  for (const RowResult& row : m.rows) {
+    if (!row.faults.empty() || block_values(row).empty()) continue;
+    const Estimate e = estimate(row);
+    rows[kind_of(row.row)].push_back({e.spread, static_cast<double>(e.blocks) - 1});
+  }
+  for (const std::string kind : {"compute", "storage", "gpu"}) {
+    const KnownSpread prior = prior_of(rows[kind]);
+    if (prior.freedom <= 0) continue;
+    profile.noise.emplace_back(kind, prior);
+    for (Section& section : profile.sections) {
+      if (kind_of(section.key, has_gpu) != kind) continue;
+      for (Entry& e : section.entries) {
+        if (e.freedom >= 0) e.uncertainty = moderated({e.uncertainty, e.freedom}, prior).spread;
+      }
+    }
   }
 }
 
@@ -105,6 +164,7 @@ NodeProfile node_profile(const Measurements& m, const Setup& setup,
   for (const StorageTarget& target : setup.storage) {
     profile.sections.push_back(path_section(m, target, profile.missing));
   }
+  moderate(profile, m, found.count > 0);
   fit_and_tabulate(profile, m);
   const double compute = std::numbers::sqrt2 * drift(m, Gate::cpu);
   const double io = std::numbers::sqrt2 * drift(m, Gate::io);

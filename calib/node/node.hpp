@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "calib/fit/fit.hpp"
+#include "calib/fit/noise.hpp"
 #include "calib/measure/protocol.hpp"
 
 /// Measurements become a node profile (docs/profiles.md): values with source and uncertainty, fits
@@ -17,6 +18,7 @@ struct Entry {
   enum class Kind : std::uint8_t { value, points, plain };
   std::string key, text, source;
   double uncertainty = 0;  ///< one standard deviation, relative; 0: not told
+  double freedom = -1;     ///< degrees of freedom that tell it; -1: it is not of blocks
   bool is_assumed = false;
   Kind kind = Kind::value;
 };
@@ -32,6 +34,13 @@ struct MeasuredTable {
   std::vector<std::string> coordinates;
   /// Coordinates, median, 95 % interval of the blocks, blocks.
   std::vector<std::vector<double>> rows;
+};
+
+/// A fit, and which rows of the quantity it is of: those that have these coordinates.
+struct MeasuredFit {
+  std::string quantity;
+  std::vector<std::pair<std::string, double>> of;
+  Fit fit;
 };
 
 struct CheckResult {
@@ -77,17 +86,22 @@ struct GpuNames {
 struct NodeProfile {
   std::string name, description;
   std::vector<Section> sections;
-  std::vector<std::pair<std::string, Fit>> fits;
+  std::vector<MeasuredFit> fits;
   std::vector<MeasuredTable> tables;
   struct Floors {
     double compute = 0, io = 0, overlapped = 0;
   } floors;
+  /// What blocks deviate by, of all rows of a kind: compute, storage, gpu.
+  std::vector<std::pair<std::string, KnownSpread>> noise;
   std::vector<std::string> missing;  ///< keys that a profile needs and that nothing here tells
 };
 
 /// Without a GPU, and without `gpus`, the CPU is the device that computes: its matrix products, its
 /// memory, memory copies for its link, half of the host's memory for its own.
 ///
+///   uncertainty   of a value: the deviation of its blocks, drawn towards that of all rows of its
+///   kind
+///                 as far as few blocks tell little (calib/fit/noise.hpp)
 ///   error floor   what two runs of the same thing differ by: sqrt(2) times the spread between
 ///   passes,
 ///                 of compute rows, of storage rows, and of both for work that overlaps

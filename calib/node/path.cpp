@@ -27,26 +27,66 @@ std::optional<Fit> rise(const std::vector<const RowResult*>& rows) {
   return fit(Form::half_size, all);
 }
 
-void add_pure(SectionWriter& out, const Measurements& m, const std::string& path) {
+/// Of one process, or, where nodes share the path and did so while it was measured, of all of them.
+std::optional<Estimate> pure_rate(const Measurements& m, const std::string& quantity) {
+  return plateau(rows_of(m, quantity), in_flight);
+}
+
+std::string load_of(const std::string& path) { return path + ".shared"; }
+
+double most_clients(const Measurements& m, const std::string& path) {
+  double most = 0;
+  for (const RowResult* row : rows_of(m, load_of(path) + ".read")) {
+    most = std::max(most, coordinate(row->row, "clients"));
+  }
+  return most;
+}
+
+/// What all clients together reach, and how that compares with one of them: where many reach as
+/// many times as much, they are the limit and not the file system.
+std::optional<Estimate> rate_of_all(const Measurements& m, const std::string& quantity,
+                                    double clients) {
+  const auto all = with(rows_of(m, quantity), "clients", clients);
+  if (all.empty()) return std::nullopt;
+  Estimate e = estimate(*all[0]);
+  const auto one = with(rows_of(m, quantity), "clients", 1);
+  if (one.empty()) return e;
+  const double times = e.value / estimate(*one[0]).value;
+  e.where += fmt::format(", {:.2g} times what one reaches", times);
+  constexpr double nearly_all = 0.9;  // assumed: what counts as unhindered
+  if (times >= nearly_all * clients) {
+    e.where += ": the clients are the limit, more of them would reach more";
+  }
+  return e;
+}
+
+void add_pure(SectionWriter& out, const Measurements& m, const std::string& path, double clients) {
   for (const std::string direction : {"read", "write"}) {
-    const std::string quantity = path + "." + direction;
-    out.measured(direction, plateau(rows_of(m, quantity), in_flight), quantity, rate_text);
+    const std::string alone = path + "." + direction, shared = load_of(path) + "." + direction;
+    if (clients > 1) {
+      out.measured(direction, rate_of_all(m, shared, clients), shared, rate_text);
+      out.measured("client_" + direction, pure_rate(m, alone), alone, rate_text);
+    } else {
+      out.measured(direction, pure_rate(m, alone), alone, rate_text);
+    }
   }
 }
 
 /// r = R (1 - w/W) by least squares over the points at which both directions are busy.
 struct Line {
   double read = 0, write = 0, residual = 0, spread = 0;
-  std::size_t points = 0;
+  std::size_t points = 0, blocks = 0;  ///< blocks of one point
 };
 std::optional<Line> mixed_line(const Measurements& m, const std::string& path) {
   std::vector<std::pair<double, double>> all;  // w, r
   double spread = 0;
+  std::size_t blocks = 0;
   for (const RowResult* row : rows_of(m, path + ".mixed_write")) {
     if (coordinate(row->row, "write_cap") <= 0) continue;
     for (const RowResult* other : rows_of(m, path + ".mixed_read")) {
       if (other->row.at != row->row.at) continue;
       spread = std::max({spread, estimate(*row).spread, estimate(*other).spread});
+      blocks = std::max(blocks, estimate(*row).blocks);
       all.emplace_back(estimate(*row).value, estimate(*other).value);
     }
   }
@@ -57,7 +97,7 @@ std::optional<Line> mixed_line(const Measurements& m, const std::string& path) {
   for (const auto& [x, y] : all) ww += (x - w) * (x - w), wr += (x - w) * (y - r);
   const double slope = wr / ww;
   if (!(slope < 0)) return std::nullopt;
-  Line line{r - slope * w, 0, 0, spread, all.size()};
+  Line line{r - slope * w, 0, 0, spread, all.size(), blocks};
   line.write = line.read / -slope;
   for (const auto& [x, y] : all) {
     const double error = (line.read * (1 - x / line.write) - y) / y;
@@ -67,12 +107,15 @@ std::optional<Line> mixed_line(const Measurements& m, const std::string& path) {
   return line;
 }
 
-void add_mixed(SectionWriter& out, const Measurements& m, const std::string& path) {
+// `path`: of one process, or load_of it.
+void add_mixed(SectionWriter& out, const Measurements& m, const std::string& path, double clients) {
   const auto line = mixed_line(m, path);
   if (!line) return;  // the reader assumes the pure rates, and says so
   const double uncertainty = std::max(line->residual, line->spread);
+  const double freedom = static_cast<double>(line->blocks) - 1;
   const auto add = [&](const std::string& direction, double rate) {
-    const auto pure = plateau(rows_of(m, path + "." + direction), in_flight);
+    const std::string quantity = path + "." + direction;
+    const auto pure = clients > 1 ? rate_of_all(m, quantity, clients) : pure_rate(m, quantity);
     std::string source = fmt::format(
         "measured: line through {} rates with reads and writes at once, off by {:.1f} %",
         line->points, 100 * line->residual);
@@ -85,7 +128,8 @@ void add_mixed(SectionWriter& out, const Measurements& m, const std::string& pat
     out.add({.key = direction + "_mixed",
              .text = rate_text(rate),
              .source = source,
-             .uncertainty = uncertainty});
+             .uncertainty = uncertainty,
+             .freedom = freedom});
   };
   add("read", line->read);
   add("write", line->write);
@@ -118,10 +162,11 @@ Section path_section(const Measurements& m, const StorageTarget& target,
   out.plain("count", "1");
   out.plain("name", scalar_text(name));
   out.told("capacity", size_text(fs.total.value()), "operating system: size of the file system");
-  add_pure(out, m, target.name);
-  add_mixed(out, m, target.name);
+  const double clients = target.is_shared ? most_clients(m, target.name) : 0;
+  add_pure(out, m, target.name, clients);
+  add_mixed(out, m, clients > 1 ? load_of(target.name) : target.name, clients);
   add_size_effects(out, m, target.name);
-  if (fs.is_network) out.plain("shared", "true");
+  if (target.is_shared) out.plain("shared", "true");
   return out.finish();
 }
 

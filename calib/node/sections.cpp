@@ -55,7 +55,8 @@ void SectionWriter::measured(const std::string& key, const std::optional<Estimat
   add({.key = key,
        .text = text(estimate->value),
        .source = measured_by(quantity, *estimate),
-       .uncertainty = estimate->spread});
+       .uncertainty = estimate->spread,
+       .freedom = static_cast<double>(estimate->blocks) - 1});
 }
 void SectionWriter::told(const std::string& key, std::string text, std::string source) {
   add({.key = key, .text = std::move(text), .source = std::move(source)});

@@ -48,8 +48,12 @@ std::string numbers(const std::vector<double>& values) {
 void write_fits(std::string& out, const NodeProfile& profile) {
   if (profile.fits.empty()) return;
   out += "  fits:\n";
-  for (const auto& [quantity, f] : profile.fits) {
-    std::string parameters, domain;
+  for (const auto& [quantity, of, f] : profile.fits) {
+    std::string parameters, domain, rows;
+    for (const auto& [name, value] : of) {
+      rows += fmt::format("{}{}: {:.10g}", rows.empty() ? "of: {" : ", ", name, value);
+    }
+    if (!rows.empty()) rows += "}, ";
     for (const Parameter& p : f.parameters) {
       parameters += fmt::format("{}{}: {}", parameters.empty() ? "" : ", ", p.name,
                                 numbers({p.value, p.interval.low, p.interval.high}));
@@ -58,10 +62,10 @@ void write_fits(std::string& out, const NodeProfile& profile) {
       domain += (domain.empty() ? "" : ", ") + numbers({d.low, d.high});
     }
     out += fmt::format(
-        "    {}: {{form: {}, parameters: {{{}}}, residual: {}, held_out_setting: {}, "
+        "    {}: {{form: {}, {}parameters: {{{}}}, residual: {}, held_out_setting: {}, "
         "held_out_pass: {}, "
         "measurement: {}, used: {}, domain: [{}]}}\n",
-        quantity, f.form, parameters, percent(f.residual), percent(f.held_out_setting),
+        quantity, f.form, rows, parameters, percent(f.residual), percent(f.held_out_setting),
         percent(f.held_out_pass), percent(f.measurement), f.is_usable, domain);
   }
 }
@@ -125,6 +129,12 @@ void write_blocks_and_floors(std::string& out, const NodeProfile& profile, const
   out += fmt::format("  error_floor: {{compute_bound: {}, io_bound: {}, overlapped: {}}}\n",
                      floor(profile.floors.compute), floor(profile.floors.io),
                      floor(has_both ? profile.floors.overlapped : 0));
+  std::string noise;
+  for (const auto& [kind, known] : profile.noise) {
+    noise += fmt::format("{}{}: {{spread: {}, freedom: {:.3g}}}", noise.empty() ? "" : ", ", kind,
+                         percent(known.spread), known.freedom);
+  }
+  if (!noise.empty()) out += "  noise: {" + noise + "}\n";
 }
 
 void write_nodes(std::string& out, const Account& a) {

@@ -2,15 +2,42 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+#include <limits>
 #include <optional>
 
+#include "calib/fit/noise.hpp"
 #include "calib/profile/values.hpp"
+#include "models/calibration.hpp"
 
 namespace tidegate::calib {
 namespace {
 
-double two_sided(double z) { return std::erfc(std::abs(z) / std::numbers::sqrt2); }
+// Degrees of freedom that tell a value's uncertainty: passes, and what the rows of its kind add.
+class Freedom {
+ public:
+  explicit Freedom(const std::string& path) : calibration_(load_calibration(path)) {}
+  double of(const std::string& key) const {
+    if (!calibration_ || calibration_->passes < 1) return std::numeric_limits<double>::infinity();
+    return static_cast<double>(calibration_->passes) - 1 + of_kind(key);
+  }
+
+ private:
+  double of_kind(const std::string& key) const {
+    const auto known = [this](const char* kind) -> const Calibration::Noise* {
+      const auto at = std::ranges::find(calibration_->noise, kind, &Calibration::Noise::kind);
+      return at == calibration_->noise.end() ? nullptr : &*at;
+    };
+    const Calibration::Noise* noise = nullptr;
+    if (key.starts_with("paths.")) noise = known("storage");
+    if (key.starts_with("gpus.") || key.starts_with("fabric.")) noise = known("gpu");
+    if (noise == nullptr && (key.starts_with("gpus.") || key.starts_with("host."))) {
+      noise = known("compute");
+    }
+    return noise == nullptr ? 0 : noise->freedom;
+  }
+
+  std::optional<Calibration> calibration_;
+};
 
 // The ratio of two values that may be compared; of curves, at the size where it is farthest from 1.
 struct Ratio {
@@ -33,12 +60,16 @@ std::optional<Ratio> ratio_of(const ProfileValue& a, const ProfileValue& b) {
   return ratio.compared > 0 ? std::optional(ratio) : std::nullopt;
 }
 
-void compare(const ProfileValue& a, const ProfileValue& b, Diff& diff) {
+void compare(const ProfileValue& a, const ProfileValue& b, const Freedom& before,
+             const Freedom& after, Diff& diff) {
   const auto ratio = ratio_of(a, b);
   if (ratio && a.uncertainty > 0 && b.uncertainty > 0) {
     const double noise = std::hypot(a.uncertainty, b.uncertainty);
-    const double p = std::min(1.0, ratio->compared * two_sided(std::log(ratio->value) / noise));
-    diff.changes.push_back({a.key, a.text, b.text, ratio->value, noise, p});
+    const double freedom =
+        freedom_of_sum({a.uncertainty, before.of(a.key)}, {b.uncertainty, after.of(b.key)});
+    const double p =
+        std::min(1.0, ratio->compared * two_sided(std::log(ratio->value) / noise, freedom));
+    diff.changes.push_back({a.key, a.text, b.text, ratio->value, noise, freedom, p});
   } else if (a.text == b.text || (a.number && a.number == b.number)) {
     ++diff.equal;
   } else {
@@ -64,13 +95,14 @@ std::size_t Diff::beyond_noise() const {
 
 Diff diff(const std::string& before, const std::string& after) {
   const ProfileValues a = values_of(before), b = values_of(after);
+  const Freedom freedom_before(before), freedom_after(after);
   Diff diff{.before = a.name, .after = b.name};
   for (const ProfileValue& value : a.values) {
     const auto other = std::ranges::find(b.values, value.key, &ProfileValue::key);
     if (other == b.values.end()) {
       diff.only_before.push_back(value.key);
     } else {
-      compare(value, *other, diff);
+      compare(value, *other, freedom_before, freedom_after, diff);
     }
   }
   for (const ProfileValue& value : b.values) {

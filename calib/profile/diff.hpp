@@ -8,13 +8,16 @@
 namespace tidegate::calib {
 
 struct Diff {
-  /// A value with an uncertainty in both profiles. z = log(after/before) / sqrt(ua² + ub²), ua and
+  /// A value with an uncertainty in both profiles. t = log(after/before) / sqrt(ua² + ub²), ua and
   /// ub the relative standard deviations; a curve is its most significant common size, times their
-  /// number. p is two-sided, corrected for the number of values by Holm (1979).
+  /// number. p is two-sided, by Student's distribution with the freedom that told both deviations
+  /// (calib/fit/noise.hpp; values that calib did not measure: the normal one), corrected for the
+  /// number of values by Holm (1979).
   struct Change {
     std::string key, before, after;
     double ratio = 1;        ///< after / before
     double uncertainty = 0;  ///< of the ratio, one standard deviation
+    double freedom = 0;      ///< degrees of freedom that tell it; infinity: known
     double p = 1;
     bool is_beyond_noise() const { return p < 0.05; }
   };

@@ -55,6 +55,7 @@ std::string to_json(const Diff& diff) {
                        {"after", c.after},
                        {"ratio", c.ratio},
                        {"ratio_uncertainty", c.uncertainty},
+                       {"freedom", std::isfinite(c.freedom) ? Json(c.freedom) : Json()},
                        {"p", c.p},
                        {"beyond_noise", c.is_beyond_noise()}});
   }

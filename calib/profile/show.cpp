@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <vector>
 
 #include <fmt/core.h>
 
-#include "calib/fit/fit.hpp"
+#include "calib/profile/fitted.hpp"
 #include "calib/profile/values.hpp"
 #include "models/calibration.hpp"
 
@@ -44,6 +43,10 @@ std::string account(const Calibration& c) {
         "where storage is, {} where they overlap\n",
         percent(c.error_floor->compute_bound), percent(c.error_floor->io_bound),
         percent(c.error_floor->overlapped));
+  }
+  for (const Calibration::Noise& n : c.noise) {
+    text += fmt::format("  blocks of {} rows deviate by {} ({:.3g} degrees of freedom)\n", n.kind,
+                        percent(n.spread), n.freedom);
   }
   return text;
 }
@@ -81,53 +84,9 @@ std::string values(const ProfileValues& profile) {
   return text;
 }
 
-double column_end(const Table& table, std::size_t column, bool most) {
-  double end = table.rows[0][column];
-  for (const auto& row : table.rows) {
-    end = most ? std::max(end, row[column]) : std::min(end, row[column]);
-  }
-  return end;
-}
-
-// Columns of the table that are the coordinates of the fit: the first with each of its ranges.
-std::optional<std::vector<std::size_t>> columns_of(const Calibration::Fit& fit,
-                                                   const Table& table) {
-  std::vector<std::size_t> columns;
-  for (const auto& [least, most] : fit.domain) {
-    std::size_t c = 0;
-    const auto is_same = [](double a, double b) { return std::abs(a - b) <= 1e-4 * std::abs(b); };
-    while (c < table.coordinates.size() && !(std::ranges::find(columns, c) == columns.end() &&
-                                             is_same(column_end(table, c, false), least) &&
-                                             is_same(column_end(table, c, true), most))) {
-      ++c;
-    }
-    if (c == table.coordinates.size()) return std::nullopt;
-    columns.push_back(c);
-  }
-  return columns;
-}
-
-// log(model/measured) of the settings, in the order of the table; empty when they cannot be told.
-std::vector<double> residuals_of(const Calibration::Fit& fit, const Calibration& c) {
-  const auto form = form_named(fit.form);
-  const auto table = std::ranges::find(c.tables, fit.quantity, &Table::quantity);
-  if (!form || fit.domain.empty() || table == c.tables.end() || table->rows.empty()) return {};
-  const auto columns = columns_of(fit, *table);
-  if (!columns) return {};
-  std::vector<double> parameters, residuals;
-  for (const auto& p : fit.parameters) parameters.push_back(p.value);
-  for (const auto& row : table->rows) {
-    std::vector<double> x;
-    for (const std::size_t column : *columns) x.push_back(row[column]);
-    const double measured = row[table->coordinates.size()];
-    const double r = std::log(value_of(*form, parameters, x) / measured);
-    residuals.push_back(std::isfinite(r) ? r : std::numeric_limits<double>::quiet_NaN());
-  }
-  return residuals;
-}
-
 std::string residual_line(const Calibration::Fit& fit, const Calibration& c, Glyphs glyphs) {
-  const std::vector<double> residuals = residuals_of(fit, c);
+  std::vector<double> residuals;
+  for (const FittedSetting& setting : settings_of(fit, c)) residuals.push_back(setting.residual());
   double most = 0;
   for (const double r : residuals) most = std::isfinite(r) ? std::max(most, std::abs(r)) : most;
   if (residuals.empty()) return "";
@@ -163,7 +122,7 @@ std::string tables(const Calibration& c, Glyphs glyphs) {
     const std::size_t at = table.coordinates.size();
     std::vector<double> column;
     for (const auto& row : table.rows) column.push_back(row[at]);
-    const double low = column_end(table, at, false), high = column_end(table, at, true);
+    const auto [low, high] = std::ranges::minmax(column);
     text += fmt::format("  {:<24} {} to {} {}  {}\n", table.quantity, number(low), number(high),
                         table.unit, sparkline(column, low, high, glyphs, 40));
   }

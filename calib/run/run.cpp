@@ -1,13 +1,8 @@
 #include "calib/run/run.hpp"
 
-#include "calib/checks/checks.hpp"
-#include "calib/cluster/together.hpp"
-#include "calib/cuda/facts.hpp"
-#include "calib/node/estimate.hpp"
-#include "calib/storage/storage_bench.hpp"
-
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -16,7 +11,12 @@
 #include <fmt/chrono.h>
 #include <fmt/core.h>
 
+#include "calib/checks/checks.hpp"
+#include "calib/cuda/facts.hpp"
+#include "calib/node/estimate.hpp"
 #include "calib/rig/interrupt.hpp"
+#include "calib/run/cluster.hpp"
+#include "calib/storage/storage_bench.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
 
@@ -37,15 +37,6 @@ Names names_of(const std::string& out, bool is_complete) {
 std::string utc_now() {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
-}
-
-// FNV-1a of 64 bits (Fowler, Noll, Vo): tells whether the samples are those of the profile.
-std::string fingerprint(const std::string& text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  }
-  return fmt::format("{:016x}", hash);
 }
 
 Measurements samples_of_before(const RunOptions& options) {
@@ -112,43 +103,6 @@ void write_results(Outcome& outcome, const RunOptions& options) {
   fs::remove(half.raw);
 }
 
-void check_team(const Team& team, const RunOptions& options) {
-  if (team.size() == team.hosts() || options.node_per_rank) return;
-  throw InputError(fmt::format(
-      "{} processes on {} hosts; start one per node (Open MPI: mpirun --map-by ppr:1:node, Slurm: "
-      "srun "
-      "--ntasks-per-node=1), or say --node-per-rank to try a cluster run on one machine",
-      team.size(), team.hosts()));
-}
-
-// Ranks of one host measure in turn, hosts at the same time.
-Measurements measure_nodes(Team& team, const std::function<Measurements()>& measure_own) {
-  Measurements own;
-  const std::int32_t turns = team.size() == team.hosts() ? 1 : team.size();
-  for (std::int32_t turn = 0; turn < turns; ++turn) {
-    if (turns == 1 || team.rank() == turn) own = measure_own();
-    team.barrier();
-  }
-  return own;
-}
-
-// At rank 0 the measurements of all nodes; elsewhere nothing.
-std::vector<NodeMeasurements> gather(Team& team, const Measurements& own, const std::string& id) {
-  const std::vector<std::string> lines = team.gather(to_lines(own)), ids = team.gather(id);
-  std::vector<NodeMeasurements> nodes;
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const bool is_taken = std::ranges::any_of(nodes, [&](const auto& n) { return n.id == ids[i]; });
-    nodes.push_back({is_taken ? fmt::format("{}_{}", ids[i], i) : ids[i],
-                     read_lines(lines[i], "node " + ids[i])});
-  }
-  return nodes;
-}
-
-void add(Measurements& all, Measurements more) {
-  std::ranges::move(more.rows, std::back_inserter(all.rows));
-  all.is_complete = all.is_complete && more.is_complete;
-}
-
 }  // namespace
 
 namespace {
@@ -170,6 +124,68 @@ std::vector<Check> judge(const Measurements& m, const rig::Readings& before) {
                                judge_processors(before, rig::read_system())};
   judge_cores_of(m, checks);
   return checks;
+}
+
+// All that is made before anything is measured.
+struct Prepared {
+  Setup setup, alone;  // of the run, and of what this process measures alone
+  Measurements known;
+  Selected selected;
+  Protocol protocol;
+  std::vector<CheckResult> checks;
+};
+
+// What is wrong with the command of one process ends all.
+Prepared prepare(const RunOptions& options, Team& team) {
+  Prepared p;
+  const auto on_all = [&team](const auto& make) {
+    std::exception_ptr failure;
+    try {
+      make();
+    } catch (...) {  // thrown when the others know
+      failure = std::current_exception();
+    }
+    agree(team, failure);
+  };
+  on_all([&] { p.setup = make_setup(options); });
+  p.checks = find_shared(team, p.setup, options);
+  on_all([&] {
+    p.alone = p.setup;
+    if (team.rank() != 0) {
+      std::erase_if(p.alone.storage, [](const StorageTarget& t) { return t.is_shared; });
+    }
+    p.known = samples_of_before(options);
+    p.selected = select(options, p.alone);
+    p.protocol = protocol_of(options, p.alone);
+  });
+  return p;
+}
+
+// Progress of what is not measured by blocks.
+class Stages {
+ public:
+  explicit Stages(const std::function<void(const ProgressNow&)>& progress) : progress_(progress) {}
+  void operator()(const std::string& doing) const {
+    using namespace std::chrono;
+    const double seconds = duration<double>(steady_clock::now() - began_).count();
+    if (progress_) progress_({.doing = doing, .seconds = seconds});
+  }
+
+ private:
+  const std::function<void(const ProgressNow&)>& progress_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
+// Which node is slow at what, alone and beside the others.
+void compare_nodes(Outcome& outcome, std::vector<NodeMeasurements>& nodes,
+                   std::vector<Measurements> clients) {
+  for (std::size_t i = 0; i < std::min(nodes.size(), clients.size()); ++i) {
+    add(nodes[i].measurements, std::move(clients[i]));
+  }
+  outcome.outliers = outliers(nodes);
+  outcome.account.nodes = static_cast<std::int32_t>(nodes.size());
+  outcome.account.spreads = spreads(nodes);
+  outcome.account.slow = slow_nodes(outcome.outliers);
 }
 
 GpuNames gpus_here() {
@@ -199,39 +215,34 @@ std::function<void(Bench&)> experiments(const Setup& setup, std::vector<CheckRes
 Outcome run(const RunOptions& options, Team& team,
             const std::function<void(const ProgressNow&)>& progress) {
   check_team(team, options);
-  Setup setup = make_setup(options);
-  if (team.rank() != 0)
-    std::erase_if(setup.storage, [](const auto& t) { return t.facts.is_network; });
-  const Measurements known = samples_of_before(options);
-  Selected selected = select(options, setup);
   const rig::InterruptScope interrupts;
-  std::vector<CheckResult> checks;
-  Protocol protocol = protocol_of(options, setup);
-  protocol.when_prepared = experiments(setup, checks);
+  Prepared prepared = prepare(options, team);
+  std::vector<CheckResult>& checks = prepared.checks;
+  Protocol& protocol = prepared.protocol;
+  protocol.when_prepared = experiments(prepared.alone, checks);
+  const Stages tell(progress);
   const rig::Readings before = rig::read_system();
   const Measurements own = measure_nodes(team, [&] {
-    return measure(selected.benches, selected.canaries, protocol, known, progress);
+    return measure(prepared.selected.benches, prepared.selected.canaries, protocol, prepared.known,
+                   progress);
   });
-  const Measurements network = measure_network(team, protocol.passes);
+  prepared.selected.benches.clear();
+  Together together = measure_together(team, prepared.setup, options, protocol.passes, tell);
   Outcome outcome;
-  const std::vector<NodeMeasurements> nodes =
-      team.size() > 1 ? gather(team, own, setup.host.id) : std::vector<NodeMeasurements>{};
+  std::vector<NodeMeasurements> nodes =
+      team.size() > 1 ? gather(team, own, prepared.setup.host.id) : std::vector<NodeMeasurements>{};
   outcome.measurements = team.size() > 1 ? pooled(nodes) : own;
-  add(outcome.measurements, network);
+  add(outcome.measurements, std::move(together.all));
   outcome.is_complete = outcome.measurements.is_complete;
   if (team.rank() != 0) return outcome;
-  outcome.account = account_of(options, setup, protocol, selected);
+  outcome.account = account_of(options, prepared.setup, protocol, prepared.selected);
+  std::ranges::move(together.not_measured, std::back_inserter(outcome.account.not_measured));
   std::ranges::move(checks, std::back_inserter(outcome.account.checks));
   for (const Check& c : judge(outcome.measurements, before)) {
     outcome.account.checks.push_back({c.name, name_of(c.verdict), c.evidence});
   }
-  if (team.size() > 1) {
-    outcome.outliers = outliers(nodes);
-    outcome.account.nodes = team.size();
-    outcome.account.spreads = spreads(nodes);
-    outcome.account.slow = slow_nodes(outcome.outliers);
-  }
-  outcome.node = node_profile(outcome.measurements, setup, options.gpus, gpus_here());
+  if (team.size() > 1) compare_nodes(outcome, nodes, std::move(together.clients));
+  outcome.node = node_profile(outcome.measurements, prepared.setup, options.gpus, gpus_here());
   write_results(outcome, options);
   return outcome;
 }

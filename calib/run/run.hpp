@@ -22,6 +22,7 @@ struct RunOptions {
   std::vector<std::string> only;  ///< benches by name; empty: all
   bool resume = false, identify = false;
   bool is_gated = true;  ///< false: samples beside other work count too, and the profile says so
+  std::vector<std::string> shared, local;  ///< names of paths, where the user knows better
   bool node_per_rank = false;  ///< every rank counts as a node, in turn: to try a cluster run out
   Bytes write_budget{0};       ///< 0: by effort
   Bytes file_size{0};          ///< 0: by effort
@@ -61,9 +62,9 @@ struct Outcome {
 /// Measures and writes OUT and, beside it, OUT's name with .samples.jsonl; when interrupted, both
 /// under names that end in .incomplete. Nothing else is left behind.
 ///
-/// With a team: every node measures itself, a network file system on rank 0 alone; then all
-/// together the network and what they share. Rank 0 pools the blocks of all, names the slow nodes
-/// and writes.
+/// With a team: every node measures itself, a file system that they share on rank 0 alone; then all
+/// together the network, and what they share under the load of all. Rank 0 pools the blocks of all,
+/// names the slow nodes and writes. A failure of one process ends all.
 Outcome run(const RunOptions& options, Team& team,
             const std::function<void(const ProgressNow&)>& progress);
 /// The page that a person reads afterwards.

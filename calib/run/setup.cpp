@@ -50,6 +50,24 @@ StorageTarget target_of(const std::string& text, std::size_t number, bool is_onl
   return target;
 }
 
+// Names that the user gives must be of paths.
+void mark_shared(std::vector<StorageTarget>& targets, const RunOptions& options) {
+  for (StorageTarget& target : targets) target.is_shared = target.facts.is_network;
+  const auto mark = [&](const std::string& flag, const std::string& name, bool is_shared) {
+    const auto at = std::ranges::find(targets, name, &StorageTarget::name);
+    if (at != targets.end()) {
+      at->is_shared = is_shared;
+      return;
+    }
+    std::string names;
+    for (const StorageTarget& t : targets) names += (names.empty() ? "" : ", ") + t.name;
+    throw InputError(fmt::format("{} {}: no --storage has this name; there {}", flag, name,
+                                 names.empty() ? "is none" : "are: " + names));
+  };
+  for (const std::string& name : options.shared) mark("--shared", name, true);
+  for (const std::string& name : options.local) mark("--local", name, false);
+}
+
 void check_distinct(const std::vector<StorageTarget>& targets) {
   for (std::size_t i = 0; i < targets.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -102,6 +120,7 @@ Setup make_setup(const RunOptions& options) {
     setup.storage.push_back(target_of(text, number++, options.storage.size() == 1));
   }
   check_distinct(setup.storage);
+  mark_shared(setup.storage, options);
   if (setup.file_size > setup.write_budget) {
     throw InputError(fmt::format("--write-budget {} is less than one file of {} (--file-size)",
                                  to_text(setup.write_budget), to_text(setup.file_size)));

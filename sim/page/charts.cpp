@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/page/chart_parts.hpp"
 #include "sim/page/page.hpp"
 #include "sim/page/style.hpp"
 #include "sim/plot/chart.hpp"
@@ -10,33 +11,7 @@
 namespace tidegate::page {
 namespace {
 
-constexpr double width = 900, height = 300, left = 70, right = 20, top = 16, bottom = 40;
-
-std::string open_svg(double h, const std::string& title, const std::string& description) {
-  return fmt::format(
-      "<svg viewBox=\"0 0 {:g} {:g}\" width=\"{:g}\" height=\"{:g}\" role=\"img\" "
-      "aria-label=\"{}\"><title>{}"
-      "</title><desc>{}</desc>\n",
-      width, h, width, h, escaped(title), escaped(title), escaped(description));
-}
-
-std::string legend(const std::vector<std::string>& names) {
-  std::string out = "<ul class=\"legend\">";
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    out += fmt::format("<li><i style=\"background:var(--c{})\"></i>{}</li>", i % colors,
-                       escaped(names[i]));
-  }
-  return out + "</ul>\n";
-}
-
-std::string figure(const std::string& title, const std::string& inner) {
-  return "<figure><figcaption>" + escaped(title) + "</figcaption>\n" + inner + "</figure>\n";
-}
-
-struct Scale {
-  double from, to, low, high;
-  double operator()(double v) const { return low + (v - from) / (to - from) * (high - low); }
-};
+constexpr double width = chart_width, height = 300, left = 70, right = 20, top = 16, bottom = 40;
 
 std::string axes(const Area& a, const Scale& x, const Scale& y,
                  const std::vector<double>& ticks_y) {
@@ -143,6 +118,20 @@ Html bars(const Bars& b) {
     y += row;
   }
   return {figure(b.title, svg + "</svg>\n")};
+}
+
+Html picture(const Chart& chart) {
+  constexpr std::string_view plain = "-_.~/:;=,() ";
+  std::string data;
+  for (const char c : to_svg(chart)) {
+    const auto code = static_cast<unsigned>(static_cast<unsigned char>(c));
+    const bool is_word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    data += is_word || plain.find(c) != std::string_view::npos ? std::string(1, c)
+                                                               : fmt::format("%{:02X}", code);
+  }
+  return {fmt::format(
+      "<figure><img class=\"picture\" alt=\"{}\" src=\"data:image/svg+xml,{}\"/></figure>\n",
+      escaped(chart.title + ". " + chart.description), data)};
 }
 
 namespace {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/report/table.hpp"
@@ -12,6 +13,9 @@
 /// A page is a title, a summary and sections, each a piece of HTML made by the functions below.
 /// Everything that is drawn is also there in words: an SVG has a title and a description, a canvas
 /// a table.
+namespace tidegate {
+struct Chart;
+}
 namespace tidegate::page {
 
 /// A piece of HTML; made only here, so that text never becomes markup.
@@ -50,6 +54,24 @@ struct Area {
 };
 Html area(const Area& area);
 
+/// Measured points, and curves that are to go through them. Series differ by colour and by shape.
+struct Curves {
+  struct Point {
+    double x = 0, y = 0;
+    std::string title;  ///< all that is known of it: shown on hovering
+  };
+  struct Series {
+    std::string name;
+    std::vector<Point> points;
+    std::vector<std::pair<double, double>> curve;  ///< x, y, in order of x
+  };
+  std::string title, description, x_label, y_label;
+  std::vector<Series> series;
+  bool x_is_log = false, y_is_log = false;  ///< then all values lie above zero
+};
+/// Nothing where there is no point.
+Html curves(const Curves& curves);
+
 /// Horizontal bars. `value_text` is written at the end of each.
 struct Bars {
   struct Bar {
@@ -63,6 +85,9 @@ struct Bars {
   double most = 0;  ///< of the axis; 0: the largest value
 };
 Html bars(const Bars& bars);
+
+/// A chart as a picture of its own: its styles stay within. Its description is read aloud.
+Html picture(const Chart& chart);
 
 /// Tasks in time on lanes, which the reader zooms and moves by wheel, drag and keys.
 struct Lanes {

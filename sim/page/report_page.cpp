@@ -18,10 +18,9 @@ constexpr std::size_t wide = 10000;  // no line breaks
 Html summary(const Report& r) {
   std::vector<Figure> all = {
       {"Iteration", to_text(r.iteration_time),
-       r.range && r.range->uncertain > 0
-           ? fmt::format("nine in ten within {} to {}", to_text(r.range->low),
-                         to_text(r.range->high))
-           : ""},
+       r.range ? fmt::format("nine in ten within {} to {}", to_text(r.range->low),
+                             to_text(r.range->high))
+               : ""},
       {"Throughput", fmt::format("{} tokens/s", number_text(r.tokens_per_second)), ""},
       {"Per GPU", to_text(r.model_rate_per_gpu), "6 · parameters · tokens"},
       {"Fits", r.fits ? "yes" : "no",
@@ -140,7 +139,14 @@ Html sensitivity(const Report& r) {
     b.bars.push_back({name, v, 0, fmt::format("{:.2f} %", v)});
     b.description += fmt::format("{} {:.2f} %. ", name, v);
   }
-  return bars(b);
+  Html html = bars(b);
+  if (r.doubled) {
+    html += paragraphs(fmt::format(
+        "With {} twice as fast an iteration takes {}; {}.", r.doubled->name,
+        to_text(r.doubled->iteration_time),
+        r.doubled->next ? r.doubled->next->name + " binds then" : "nothing alone binds then"));
+  }
+  return html;
 }
 
 Html critical(const Report& r) {

@@ -27,7 +27,7 @@ caption{text-align:left;white-space:nowrap;font-size:.9rem;padding:.2rem 0}
 th,td{padding:.25rem .8rem .25rem 0;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
 thead th{color:var(--soft);font-weight:600}tbody th{font-weight:500}tbody th.inner{padding-left:1.4rem;font-weight:400;color:var(--soft)}
 .number{text-align:right}pre{background:var(--panel);padding:.8rem;overflow-x:auto;border-radius:6px}
-figure{margin:1rem 0}svg{max-width:100%;height:auto}svg text{fill:var(--ink);font:13px system-ui,sans-serif}
+figure{margin:1rem 0}svg,.picture{max-width:100%;height:auto}svg text{fill:var(--ink);font:13px system-ui,sans-serif}
 svg .soft{fill:var(--soft)}svg .rule{stroke:var(--line)}svg .limit{stroke:var(--bad);stroke-dasharray:6 4}
 .legend{display:flex;flex-wrap:wrap;gap:.2rem 1rem;list-style:none;padding:0;margin:.3rem 0;font-size:.9rem}
 .legend i{display:inline-block;width:.8rem;height:.8rem;border-radius:2px;margin-right:.35rem;vertical-align:-1px}

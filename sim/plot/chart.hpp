@@ -18,6 +18,7 @@ struct Chart {
   struct Series {
     std::string name;
     std::vector<Point> points;  ///< in the order of the line
+    bool is_joined = true;      ///< by a line
   };
   struct Line {
     double x = 0;

@@ -175,7 +175,8 @@ std::string legend(const Chart& chart) {
   std::string out;
   double x = left;
   for (std::size_t s = 0; s < chart.series.size(); ++s) {
-    out += line_of(x, legend_y, x + 24, legend_y, fmt::format("line c{}", s % on_light.size()));
+    if (chart.series[s].is_joined)
+      out += line_of(x, legend_y, x + 24, legend_y, fmt::format("line c{}", s % on_light.size()));
     out += marker(x + 12, legend_y, s, false);
     out += text_at(x + 31, legend_y + 4, "", "start", chart.series[s].name);
     x += 31 + 7 * static_cast<double>(chart.series[s].name.size()) + 22;
@@ -187,7 +188,7 @@ std::string lines(const Chart& chart, const Frame& frame) {
   std::string out;
   for (std::size_t s = 0; s < chart.series.size(); ++s) {
     const auto& points = chart.series[s].points;
-    for (std::size_t i = 1; i < points.size(); ++i) {
+    for (std::size_t i = 1; i < points.size() && chart.series[s].is_joined; ++i) {
       const bool is_unfit = points[i].is_hollow || points[i - 1].is_hollow;
       out += line_of(frame.x(points[i - 1].x), frame.y(points[i - 1].y), frame.x(points[i].x),
                      frame.y(points[i].y),

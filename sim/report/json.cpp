@@ -142,6 +142,14 @@ Json elasticities_json(const Report& report) {
   return list;
 }
 
+Json doubled_json(const std::optional<Report::Doubled>& doubled) {
+  if (!doubled) return nullptr;
+  Json json = {{"name", doubled->name}, {"iteration_s", number(doubled->iteration_time)}};
+  json["next"] = doubled->next ? Json(doubled->next->name) : Json();
+  json["next_elasticity"] = doubled->next ? number(doubled->next->value) : Json();
+  return json;
+}
+
 Json fix_json(const Report::Fix& fix) {
   Json pools = Json::array();
   for (const auto& [name, peak, capacity] : fix.pools) {
@@ -202,6 +210,8 @@ Json range_json(const std::optional<Report::Range>& range) {
   return {{"low_s", number(range->low)},
           {"high_s", number(range->high)},
           {"level", 0.9},
+          {"profile_deviation", range->profile_deviation},
+          {"model_deviation", range->model_deviation},
           {"draws", range->draws},
           {"seed", range->seed},
           {"uncertain_values", range->uncertain},
@@ -256,6 +266,7 @@ std::string to_json(const Report& report) {
   json["resources"] = resources_json(report);
   json["critical_path"] = critical_path_json(report);
   json["elasticities"] = elasticities_json(report);
+  json["doubled"] = doubled_json(report.doubled);
   json["bound_s"] = number(report.bound.time);
   json["bound"] = {{"limited_by", report.bound.limited_by},
                    {"chain_s", number(report.bound.chain)}};

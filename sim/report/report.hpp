@@ -161,10 +161,19 @@ struct Report {
     std::string name;  ///< "nvme", "gpu*.h2d (4)"
     double value = 0;
   };
-  /// Nine in ten iteration times lie within, when the profile's values are drawn from their
-  /// uncertainties (sim/run/interval.hpp).
+  /// What binds now made twice as fast, and what binds then (sim/run/elasticity.hpp).
+  struct Doubled {
+    std::string name;
+    Seconds iteration_time;
+    std::optional<Elasticity> next;  ///< nothing: no kind of resource is worth a faster one
+  };
+  /// Nine in ten iteration times lie within (sim/run/interval.hpp): what the profile's
+  /// uncertainties do to them, and what the models miss whatever the profile. Deviations are of the
+  /// logarithm of the time.
   struct Range {
     Seconds low, high;
+    double profile_deviation = 0;  ///< over the draws
+    double model_deviation = 0;
     std::int32_t draws = 0;
     std::uint64_t seed = 0;
     std::int32_t uncertain = 0,
@@ -222,6 +231,7 @@ struct Report {
   std::vector<Step> critical_tasks;           ///< largest first
   Bound bound;
   std::vector<Elasticity> elasticities;  ///< most exposed first; empty when nobody asked (sim/run)
+  std::optional<Doubled> doubled;        ///< nothing when nobody asked, or nothing binds
   std::optional<Range> range;            ///< nothing when nobody asked (sim/run)
   std::optional<Fixes> fixes;            ///< nothing when the run fits or nobody asked (sim/run)
   std::vector<Path> paths;

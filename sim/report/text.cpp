@@ -47,10 +47,17 @@ std::string title_text(const RunFacts& facts, std::size_t width) {
 }
 
 std::string range_text(const Report::Range& range) {
-  if (range.uncertain == 0) return "The profile states no uncertainty, so there is no interval.";
-  return fmt::format("Nine in ten within {} to {} ({} draws of {} uncertain values{}).",
-                     to_text(range.low), to_text(range.high), range.draws, range.uncertain,
-                     range.silent > 0 ? fmt::format("; {} state none", range.silent) : "");
+  const std::string from_profile =
+      range.uncertain == 0
+          ? "the profile states no uncertainty"
+          : fmt::format("{} draws of {} uncertain values of the profile{} vary by {:.1f} %",
+                        range.draws, range.uncertain,
+                        range.silent > 0 ? fmt::format(" ({} state none)", range.silent) : "",
+                        100 * range.profile_deviation);
+  return fmt::format(
+      "Nine in ten within {} to {}: {}; the models miss by {:.1f} % on published "
+      "runs.",
+      to_text(range.low), to_text(range.high), from_profile, 100 * range.model_deviation);
 }
 
 std::string phases_text(const Report& report, std::size_t width) {
@@ -176,6 +183,18 @@ std::string elasticities_text(const Report& report) {
   return table_text(table);
 }
 
+std::string doubled_text(const Report& report, std::size_t width) {
+  if (!report.doubled) return "";
+  const auto& [name, time, next] = *report.doubled;
+  const std::string then = !next ? "nothing alone binds then"
+                                 : fmt::format("{} binds {} ({:.2f} % shorter for 1 %)", next->name,
+                                               next->name == name ? "still" : "next", next->value);
+  return wrap(fmt::format("With {} twice as fast it takes {}, {:.2f} times as fast; {}.", name,
+                          to_text(time), report.iteration_time / time, then),
+              width) +
+         "\n";
+}
+
 std::string critical_text(const Report& report) {
   Table table{.header = {"Critical path", "time", "share", "tasks"}};
   const auto part = [&](Seconds time) {
@@ -291,13 +310,13 @@ std::string next_text(const RunFacts& facts) {
 std::string to_text(const Report& report, std::size_t width) {
   width = std::max<std::size_t>(width, 20);
   const RunFacts& facts = report.facts;
-  return join(
-      {title_text(facts, width), verdict_text(report, width), phases_text(report, width),
-       memory_text(report, width), resources_text(report), elasticities_text(report),
-       critical_text(report), storage_text(report, width), links_text(report),
-       workload_text(facts, width), list_text("Notes", facts.notes, width),
-       engine_remarks_text(facts, width), assumptions_text(report, width), next_text(facts)},
-      "\n");
+  return join({title_text(facts, width), verdict_text(report, width), phases_text(report, width),
+               memory_text(report, width), resources_text(report),
+               elasticities_text(report) + doubled_text(report, width), critical_text(report),
+               storage_text(report, width), links_text(report), workload_text(facts, width),
+               list_text("Notes", facts.notes, width), engine_remarks_text(facts, width),
+               assumptions_text(report, width), next_text(facts)},
+              "\n");
 }
 
 }  // namespace tidegate

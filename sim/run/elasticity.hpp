@@ -14,6 +14,10 @@ namespace tidegate {
 /// that takes nine tenths of such a resource or more while alone is done 1 % sooner, unless another
 /// resource holds it as much; others take 1 % less of it. Asked for kinds
 /// that are exposed for at least 0.5 % of the iteration, most exposed first, eight at most.
+///
+/// Fills report.doubled likewise: the kind with the largest elasticity made twice as fast (a task
+/// at its pace ends sooner by that, or by what the next resource that it uses allows), and which
+/// kind has the largest elasticity then.
 void add_elasticities(Prediction& prediction);
 
 }  // namespace tidegate

@@ -33,6 +33,14 @@ Seconds drawn_time(const Scenario& scenario, const Plan& plan, std::uint64_t see
   return steady_time(plan, price(plan, machine), machine.resources());
 }
 
+double deviation_of_logs(const std::vector<Seconds>& times) {
+  const auto n = static_cast<double>(times.size());
+  double mean = 0, squares = 0;
+  for (const Seconds t : times) mean += std::log(t.value()) / n;
+  for (const Seconds t : times) squares += std::pow(std::log(t.value()) - mean, 2);
+  return std::sqrt(squares / (n - 1));
+}
+
 }  // namespace
 
 std::vector<Seconds> drawn_times(const Scenario& scenario, const Prediction& prediction,
@@ -64,24 +72,18 @@ std::vector<Seconds> drawn_times(const Scenario& scenario, const Prediction& pre
 void add_interval(const Scenario& scenario, Prediction& prediction,
                   const IntervalOptions& options) {
   const Known count = known(scenario.hardware);
-  const double now = prediction.report.iteration_time.value();
-  Report::Range range{.low = prediction.report.iteration_time,
-                      .high = prediction.report.iteration_time,
+  Report::Range range{.model_deviation = options.model_deviation,
                       .draws = options.draws,
                       .seed = options.seed,
                       .uncertain = count.uncertain,
                       .silent = count.silent};
   if (options.draws > 1 && count.uncertain > 0) {
-    const std::vector<Seconds> times = drawn_times(scenario, prediction, options);
-    const auto n = static_cast<double>(times.size());
-    double mean = 0, squares = 0;
-    for (const Seconds t : times) mean += std::log(t.value()) / n;
-    for (const Seconds t : times) squares += std::pow(std::log(t.value()) - mean, 2);
-    constexpr double nine_in_ten = 1.645;  // of a normal distribution, on both sides
-    const double reach = nine_in_ten * std::sqrt(squares / (n - 1));
-    range.low = Seconds(now * std::exp(-reach));
-    range.high = Seconds(now * std::exp(reach));
+    range.profile_deviation = deviation_of_logs(drawn_times(scenario, prediction, options));
   }
+  const double now = prediction.report.iteration_time.value();
+  const double reach = nine_in_ten * std::hypot(range.profile_deviation, range.model_deviation);
+  range.low = Seconds(now * std::exp(-reach));
+  range.high = Seconds(now * std::exp(reach));
   prediction.report.range = range;
 }
 

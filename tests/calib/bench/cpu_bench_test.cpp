@@ -26,8 +26,8 @@ Setup small(Effort effort) {
   return setup;
 }
 
-const std::set<std::string> of_cpu = {"timer", "noise", "cores", "gemm", "dram",       "host_copy",
-                                      "cast",  "adam",  "norm",  "pin",  "first_touch"};
+const std::set<std::string> of_cpu = {"timer", "noise", "cores", "gemm", "dram",        "host_copy",
+                                      "cast",  "adam",  "norm",  "pin",  "first_touch", "latency"};
 
 std::string place(const Row& row) {
   std::string text = row.quantity;

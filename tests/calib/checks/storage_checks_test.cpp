@@ -1,7 +1,15 @@
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,6 +104,45 @@ TEST_CASE("a file that is not ours any more is caught", "[checks]") {
   constexpr int punch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
   if (!tells_extents() || fallocate(target.files()[0].descriptor(), punch, mib, mib) != 0) return;
   CHECK_THAT(run("written", target).evidence, Containing("1 MiB of 16 MiB"));
+}
+
+TEST_CASE("where io_uring is refused, threads read and write and the check says why", "[checks]") {
+  std::array<int, 2> ends{};
+  REQUIRE(pipe(ends.data()) == 0);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    // What a container's filter does: io_uring_setup is not permitted.
+    std::array<sock_filter, 4> refuse = {{
+        {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
+        {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_io_uring_setup},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | EPERM},
+        {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW},
+    }};
+    sock_fprog filter = {refuse.size(), refuse.data()};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    std::string said = "no filter here";
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0) {
+      Target target = prepared(folder);  // written by threads
+      const Check engine = run("engine", target), content = run("content", target);
+      said = std::string(name_of(engine.verdict)) + ", " + name_of(content.verdict) + ": " +
+             engine.evidence;
+    }
+    [[maybe_unused]] const auto sent = write(ends[1], said.data(), said.size());
+    _exit(0);
+  }
+  close(ends[1]);
+  std::array<char, 512> text{};
+  const ssize_t length = read(ends[0], text.data(), text.size());
+  close(ends[0]);
+  waitpid(child, nullptr, 0);
+  const std::string said(text.data(), static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
+  if (said == "no filter here") {
+    WARN("SKIPPED: the kernel has no filters of system calls");
+    return;
+  }
+  CHECK_THAT(said, Containing("suspected, ok: reads and writes by threads"));
+  CHECK_THAT(said, Containing("not permitted") || Containing("io_uring"));
 }
 
 TEST_CASE("a busy neighbour is caught", "[checks]") {

@@ -67,8 +67,23 @@ TEST_CASE("pooled measurements hold the blocks of all nodes and name the node of
 
 TEST_CASE("a launcher is recognised by rank and number of processes", "[cluster]") {
   CHECK(is_launched({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}}));
-  CHECK(is_launched({{"SLURM_NTASKS", "64"}, {"SLURM_PROCID", "3"}}));
-  CHECK_FALSE(is_launched({{"SLURM_NTASKS", "64"}}));  // a shell inside an allocation
+  // As Slurm 22.05 sets them: srun, srun --mpi=pmix, a batch script, a shell of salloc.
+  CHECK(is_launched({{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "64"}}));
+  CHECK(is_launched({{"PMIX_RANK", "3"}, {"SLURM_STEP_NUM_TASKS", "64"}}));
+  CHECK_FALSE(is_launched({{"SLURM_NTASKS", "64"}, {"SLURM_PROCID", "0"}}));
+  CHECK_FALSE(is_launched({{"SLURM_NTASKS", "64"}}));
+  // mpirun -n 1 inside a step of two.
+  CHECK_FALSE(is_launched({{"OMPI_COMM_WORLD_SIZE", "1"},
+                           {"OMPI_COMM_WORLD_RANK", "0"},
+                           {"SLURM_PROCID", "0"},
+                           {"SLURM_STEP_NUM_TASKS", "2"}}));
   CHECK_FALSE(is_launched({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}}));
   CHECK_FALSE(is_launched({}));
+}
+
+TEST_CASE("srun without a kind of PMI is refused before MPI ends the process", "[cluster]") {
+  CHECK_THAT(why_no_mpi({{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "64"}}),
+             Containing("srun --mpi=pmix"));
+  CHECK(why_no_mpi({{"PMIX_RANK", "3"}, {"SLURM_STEP_NUM_TASKS", "64"}}).empty());
+  CHECK(why_no_mpi({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "2"}}).empty());
 }

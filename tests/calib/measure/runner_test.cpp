@@ -172,3 +172,18 @@ TEST_CASE("an interrupt ends the run with what there is, and benches are finishe
   CHECK(samples == 8);
   CHECK(lab.log.calls.back() == "finish");
 }
+
+TEST_CASE("progress counts the blocks of all passes from the start", "[runner]") {
+  Lab lab({row("a"), row("b")});
+  std::vector<ProgressNow> told;
+  measure(lab.benches, lab.canaries, lab.protocol, {},
+          [&told](const ProgressNow& now) { told.push_back(now); });
+  // Once for the bench that is prepared, once before each of two rows in two passes.
+  REQUIRE(told.size() == 5);
+  CHECK(told[0].pass == 0);
+  for (const ProgressNow& now : told) CHECK(now.all == 4);
+  CHECK(told[1].done == 0);
+  CHECK(told[4].done == 3);
+  CHECK(told[4].pass == 2);
+  CHECK(told[4].left > 0);
+}

@@ -150,3 +150,48 @@ TEST_CASE("text that YAML would read as something else is quoted", "[node]") {
   CHECK(scalar_text("say \"x\"") == "\"say \\\"x\\\"\"");
   CHECK(scalar_text("") == "\"\"");
 }
+
+TEST_CASE("a shared file system has what all reach together, and what one process reaches",
+          "[node]") {
+  Setup setup = two_threads();
+  setup.storage.push_back({.name = "pfs",
+                           .folder = "/",
+                           .facts = {.type = "lustre", .total = Bytes(1e15), .is_network = true},
+                           .is_shared = true});
+  const Unit rate = Unit::bytes_per_second;
+  const auto at = [](double clients, double cap = -1) {
+    std::vector<std::pair<std::string, double>> all = {{"block", 1048576}, {"depth", 16}};
+    if (cap >= 0) all.emplace_back("write_cap", cap);
+    if (clients > 0) all.emplace_back("clients", clients);
+    return all;
+  };
+  Measurements m;
+  const auto add = [&](const char* quantity, std::vector<std::pair<std::string, double>> where,
+                       double value, Gate gate) {
+    m.rows.push_back(row(quantity, std::move(where), {value}, rate, gate));
+  };
+  add("pfs.read", at(0), 2.1e9, Gate::io);
+  add("pfs.write", at(0), 1.1e9, Gate::io);
+  // Four clients read 3 times what one does: the file system is the limit. They write 3.8 times.
+  add("pfs.shared.read", at(1), 2e9, Gate::none);
+  add("pfs.shared.read", at(4), 6e9, Gate::none);
+  add("pfs.shared.write", at(1), 1e9, Gate::none);
+  add("pfs.shared.write", at(4), 3.8e9, Gate::none);
+  // r = 5 (1 - w/3): w 1.5 gives 2.5, w 1.8 gives 2.
+  add("pfs.shared.mixed_read", at(4, 0.5), 2.5e9, Gate::none);
+  add("pfs.shared.mixed_write", at(4, 0.5), 1.5e9, Gate::none);
+  add("pfs.shared.mixed_read", at(4, 1), 2e9, Gate::none);
+  add("pfs.shared.mixed_write", at(4, 1), 1.8e9, Gate::none);
+  const NodeProfile profile = node_profile(m, setup, std::nullopt);
+  const std::string pfs = "paths.pfs";
+  CHECK(find(profile, pfs, "read")->text == "6 GB/s");
+  CHECK(find(profile, pfs, "read")->source.find("the clients are the limit") == std::string::npos);
+  CHECK_THAT(find(profile, pfs, "read")->source, Containing("3 times what one reaches"));
+  CHECK(find(profile, pfs, "write")->text == "3.8 GB/s");
+  CHECK_THAT(find(profile, pfs, "write")->source, Containing("the clients are the limit"));
+  CHECK(find(profile, pfs, "client_read")->text == "2.1 GB/s");
+  CHECK(find(profile, pfs, "client_write")->text == "1.1 GB/s");
+  CHECK(find(profile, pfs, "read_mixed")->text == "5 GB/s");
+  CHECK(find(profile, pfs, "write_mixed")->text == "3 GB/s");
+  CHECK(find(profile, pfs, "shared")->text == "true");
+}

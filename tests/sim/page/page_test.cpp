@@ -68,6 +68,35 @@ TEST_CASE("tables name their columns and rows for screen readers", "[page]") {
   CHECK(table(Table{.header = {"a"}, .rows = {}, .align = {}}, "empty").text.empty());
 }
 
+TEST_CASE("points lie where their logarithms say, curves as a line of the same colour", "[page]") {
+  // x from 1 to 100: ticks 1, 2, 5 … 100, so 1 at 84, 10 in the middle, (84 + 880)/2 = 482, 100 at
+  // 880. y from 10 to 1000: 1000 at 16, 10 at 360 - 44 = 316, 100 between, at 166.
+  const Curves c{.title = "t",
+                 .description = "d",
+                 .x_label = "size",
+                 .y_label = "rate",
+                 .series = {{"a <b>", {{1, 10, "first"}, {10, 100, ""}}, {{1, 10}, {100, 1000}}}},
+                 .x_is_log = true,
+                 .y_is_log = true};
+  const std::string html = curves(c).text;
+  CHECK(is_balanced(html));
+  CHECK(count(html, "<circle cx=\"84.0\" cy=\"316.0\"") == 1);
+  CHECK(count(html, "<circle cx=\"482.0\" cy=\"166.0\"") == 1);
+  CHECK(count(html, "d=\"M84.0 316.0L880.0 16.0\"") == 1);
+  CHECK(count(html, "<title>first</title>") == 1);
+  CHECK(count(html, "a &lt;b&gt;") == 1);
+  CHECK(curves(Curves{.title = "none", .series = {{"empty", {}, {}}}}).text.empty());
+}
+
+TEST_CASE("an axis of errors has both signs", "[page]") {
+  // -10 to 10 %: y = 316 and 16; 0 at 166.
+  const Curves c{.title = "t", .series = {{"", {{1, -10, ""}, {2, 0, ""}, {3, 10, ""}}, {}}}};
+  const std::string html = curves(c).text;
+  CHECK(count(html, "cy=\"316.0\"") == 1);
+  CHECK(count(html, "cy=\"166.0\"") == 1);
+  CHECK(count(html, "cy=\"16.0\"") == 1);
+}
+
 TEST_CASE("stacked areas end at the sum of their layers", "[page]") {
   // Axis 0 to 4: y = 260 at 0 and 16 at 4. Layers 1 + 1 reach 2, that is y = 138; the lower ends at
   // 1, y = 199.

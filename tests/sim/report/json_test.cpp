@@ -47,6 +47,8 @@ Report full_report() {
   run.facts.engine_remarks = {{"ignored", "aio", "ds.json:1:2", "nothing is on nvme"}};
   Report report = run.report();
   report.elasticities = {{"drive", 0.5}};
+  report.doubled = Report::Doubled{
+      .name = "drive", .iteration_time = Seconds(1), .next = {{"gpu0.compute", 0.4}}};
   report.range = Report::Range{.low = Seconds(1), .high = Seconds(2), .draws = 2};
   report.fixes = {
       .tried = 3,

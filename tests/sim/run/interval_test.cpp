@@ -46,7 +46,7 @@ TEST_CASE("one uncertain value widens the interval by its elasticity", "[interva
   Scenario s = scenario();
   silence_but(s.hardware, "gpus", "memory_bandwidth", "0 %");
   Prediction p = predict(s);
-  add_interval(s, p);
+  add_interval(s, p, {.model_deviation = 0});
   REQUIRE(p.report.range);
   CHECK(p.report.range->uncertain == 0);
   CHECK(p.report.range->low == p.report.iteration_time);
@@ -60,11 +60,27 @@ TEST_CASE("one uncertain value widens the interval by its elasticity", "[interva
   const double elasticity =
       std::log(p.report.iteration_time / predict(faster).report.iteration_time) / std::log(moved);
   REQUIRE(elasticity > 0.02);
-  add_interval(s, p, {.draws = 400, .seed = 3, .threads = 2});
+  add_interval(s, p, {.draws = 400, .seed = 3, .threads = 2, .model_deviation = 0});
   const double reach = std::log(p.report.range->high / p.report.iteration_time);
-  // s = 0.005: from 2 % on, host memory is the limit of Adam instead. A deviation of 400 draws is known to 1/sqrt(800) = 3.5 %;
-  // three of it and a little for the curve.
+  // s = 0.005: from 2 % on, host memory is the limit of Adam instead. A deviation of 400 draws is
+  // known to 1/sqrt(800) = 3.5 %; three of it and a little for the curve.
   CHECK(reach == Approx(1.645 * 0.005 * elasticity).epsilon(0.15));
   CHECK(p.report.range->low.value() * p.report.range->high.value() ==
         Approx(std::pow(p.report.iteration_time.value(), 2)));
+}
+
+TEST_CASE("what the models miss adds to the profile's share in squares", "[interval]") {
+  Scenario s = scenario();
+  silence_but(s.hardware, "gpus", "memory_bandwidth", "0 %");  // nothing uncertain is left
+  Prediction p = predict(s);
+  add_interval(s, p, {.model_deviation = 0.1});
+  // exp(1.645 · 0.1) = 1.1788
+  CHECK(p.report.range->high / p.report.iteration_time == Approx(1.1788).epsilon(1e-4));
+
+  silence_but(s.hardware, "host", "adam_rate", "0.5 %");
+  add_interval(s, p, {.draws = 8, .model_deviation = 0});
+  const double alone = std::log(p.report.range->high / p.report.iteration_time);
+  add_interval(s, p, {.draws = 8, .model_deviation = 0.02});
+  CHECK(std::log(p.report.range->high / p.report.iteration_time) ==
+        Approx(std::hypot(alone, 1.645 * 0.02)));
 }

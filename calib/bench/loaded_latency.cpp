@@ -1,0 +1,145 @@
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <thread>
+
+#include "calib/bench/cpu_benches.hpp"
+#include "calib/bench/sweeps.hpp"
+#include "calib/kernels/kernels.hpp"
+#include "calib/rig/host_buffer.hpp"
+
+/// dram.latency: seconds of one load that depends on the one before, while `load` other threads
+/// read as fast as they can; dram.latency_load: what those read meanwhile, bytes per second.
+///
+/// The chain visits every line of 64 bytes of a buffer once in random order (one cycle, Sattolo
+/// 1986), in pages of 2 MiB where the system gives them, so that neither prefetchers nor the
+/// translation of addresses decide. A line also says its place in the cycle: after n steps from
+/// place p it must be p + n.
+namespace tidegate::calib {
+namespace {
+
+struct Line {
+  std::uint32_t next = 0, place = 0;
+  std::array<std::uint32_t, 14> rest{};
+};
+static_assert(sizeof(Line) == 64);
+
+std::size_t lines_of(const Setup& setup) {
+  const double wanted = std::max(256.0 * 1048576, 4 * setup.host.last_level_cache.value());
+  const double granted = memory_part::latency * setup.host.memory_available.value();
+  if (wanted <= granted) return static_cast<std::size_t>(wanted) / sizeof(Line);
+  return fitting(setup, memory_part::latency, sizeof(Line));
+}
+
+void link(std::span<Line> lines) {
+  std::mt19937_64 random(1);
+  for (std::uint32_t i = 0; i < lines.size(); ++i) lines[i].next = i;
+  for (std::size_t i = lines.size() - 1; i > 0; --i) {
+    std::swap(lines[i].next, lines[random() % i].next);
+  }
+  std::uint32_t at = 0;
+  for (std::uint32_t place = 0; place < lines.size(); ++place) {
+    lines[at].place = place;
+    at = lines[at].next;
+  }
+}
+
+// Threads that read parts of a buffer again and again until they are told to stop.
+class Readers {
+ public:
+  Readers(std::span<const float> buffer, int threads) {
+    for (int t = 0; t < threads; ++t) {
+      threads_.emplace_back([this, buffer, t, threads] {
+        const std::size_t part = buffer.size() / static_cast<std::size_t>(threads);
+        const auto own = buffer.subspan(static_cast<std::size_t>(t) * part, part);
+        const std::size_t piece = std::min<std::size_t>(part, std::size_t{1} << 18);
+        for (std::size_t at = 0; !stops_; at = at + 2 * piece <= part ? at + piece : 0) {
+          sum_ += static_cast<std::uint64_t>(cpu::read(own.subspan(at, piece), 1));
+          bytes_ += piece * sizeof(float);
+        }
+      });
+    }
+  }
+  ~Readers() {
+    stops_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Readers(const Readers&) = delete;
+  Readers& operator=(const Readers&) = delete;
+  double bytes() const { return static_cast<double>(bytes_.load()); }
+
+ private:
+  std::atomic<bool> stops_ = false;
+  std::atomic<std::uint64_t> bytes_ = 0, sum_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+class LoadedLatency : public Bench {
+ public:
+  explicit LoadedLatency(const Setup& setup) : count_(lines_of(setup)) {
+    const Clock clock = highest_clock();
+    const auto bytes = static_cast<double>(count_ * sizeof(Line));
+    for (const int threads : thread_counts(setup)) {
+      const int load = threads - 1;
+      const Settings at = {{"bytes", bytes}, {"load", load}};
+      rows_.push_back(cpu_row("dram.latency", at, Unit::seconds, {}));
+      settings_.push_back({load, false});
+      if (load == 0) continue;
+      rows_.push_back(cpu_row("dram.latency_load", at, Unit::bytes_per_second,
+                              memory_ceiling(setup, clock, load, Bytes(bytes), 1)));
+      settings_.push_back({load, true});
+    }
+  }
+
+  std::vector<Row> rows() const override { return rows_; }
+
+  void prepare() override {
+    buffer_ = rig::HostBuffer(count_ * sizeof(Line), rig::HostBuffer::Pages::huge);
+    link(buffer_.as<Line>());
+  }
+
+  Sample sample(std::size_t row) override {
+    const Setting& setting = settings_[row];
+    const auto lines = buffer_.as<Line>();
+    const std::uint32_t first = at_;
+    const Readers readers(buffer_.as<float>(), setting.load);
+    std::uint32_t at = at_;
+    const double before = readers.bytes();
+    const Timed timed = run_for(rows_[row].target, [&] {
+      for (std::size_t i = 0; i < steps; ++i) at = lines[at].next;
+    });
+    const double read = readers.bytes() - before;
+    const auto walked = static_cast<std::uint64_t>(timed.count) * steps;
+    at_ = at;
+    return {.value = setting.is_load ? read / timed.elapsed.value()
+                                     : timed.elapsed.value() / static_cast<double>(walked),
+            .elapsed = timed.elapsed,
+            .is_verified = lines[at].place == (lines[first].place + walked) % lines.size()};
+  }
+
+  void finish() override { buffer_ = {}; }
+
+ private:
+  struct Setting {
+    int load = 0;
+    bool is_load = false;
+  };
+  static constexpr std::size_t steps = 2000;
+
+  std::size_t count_;
+  std::vector<Row> rows_;
+  std::vector<Setting> settings_;
+  rig::HostBuffer buffer_;
+  std::uint32_t at_ = 0;  // of the walk, which goes on from sample to sample
+};
+
+}  // namespace
+
+std::unique_ptr<Bench> make_loaded_latency(const Setup& setup) {
+  return std::make_unique<LoadedLatency>(setup);
+}
+
+}  // namespace tidegate::calib

@@ -1,0 +1,125 @@
+#include "cli/plan.hpp"
+
+#include <algorithm>
+#include <ostream>
+#include <thread>
+
+#include <fmt/core.h>
+#include <CLI/CLI.hpp>
+
+#include "cli/common.hpp"
+#include "cli/progress.hpp"
+#include "models/base/files.hpp"
+#include "sim/planner/compare.hpp"
+#include "sim/report/words.hpp"
+
+namespace tidegate {
+namespace {
+
+using namespace planner;
+
+// What the scenario is called in commands that run from here.
+std::string scenario_words(const PlanFlags& flags) {
+  std::string words = shell_word(flags.scenario);
+  for (const std::string& set : flags.sets) words += " --set " + shell_word(set);
+  return words;
+}
+
+CompareOptions options_of(const PlanFlags& flags, ProgressLine& line) {
+  CompareOptions options;
+  options.days = flags.days;
+  options.budget = flags.budget;
+  options.simulates_all = flags.all;
+  options.assess.simulations = flags.simulations;
+  options.assess.threads =
+      flags.threads > 0 ? flags.threads : std::max(1U, std::thread::hardware_concurrency());
+  options.assess.margin = flags.margin / 100;
+  options.assess.interval = {.draws = flags.draws,
+                             .seed = flags.seed,
+                             .threads = static_cast<std::int32_t>(options.assess.threads)};
+  options.assess.is_stopped = was_interrupted;
+  options.progress = [&line](std::size_t done, std::size_t all, const std::string& name) {
+    line.show("machines", done, all, " (" + name + ")");
+  };
+  return options;
+}
+
+int plan_command(const PlanFlags& flags) {
+  std::vector<Override> overrides;
+  for (const std::string& set : flags.sets) overrides.push_back(read_override(set));
+  const Catalog catalog = read_catalog(find_catalog(flags.catalog));
+  const Job job = job_of(find_scenario(flags.scenario), overrides, flags.tokens, flags.sequences);
+  ProgressLine line;
+  watch_interrupts();
+  const Comparison comparison = compare_machines(catalog, job, options_of(flags, line));
+  line.wipe();
+  if (!flags.csv.empty()) {
+    write_atomically(flags.csv, [&](std::ostream& out) { out << to_csv(comparison); });
+  }
+  if (!flags.html.empty()) {
+    write_atomically(flags.html, [&](std::ostream& out) {
+      out << page::to_html(comparison_page(comparison, scenario_words(flags)));
+    });
+  }
+  print(flags.json ? to_json(comparison) : to_text(comparison, scenario_words(flags)));
+  return comparison.is_interrupted ? interrupted_code : 0;
+}
+
+void add_question_flags(CLI::App& plan, PlanFlags& flags) {
+  plan.add_option("scenario", flags.scenario,
+                  "scenario, or a file with its workload alone (then --batch), or a name of "
+                  "scenarios/")
+      ->required();
+  plan.add_option("--catalog", flags.catalog,
+                  "machines with their prices (docs/plan.md): a file, or a name of catalogs/")
+      ->required();
+  plan.add_option("--set", flags.sets, "override a key of the scenario; may be repeated")
+      ->allow_extra_args(false);
+  plan.add_option("--tokens", flags.tokens, "of the run; 1e9 without it")
+      ->check(CLI::Range(1.0, 1e18));
+  plan.add_option("--days", flags.days, "that the run may take at most")
+      ->check(CLI::Range(1e-6, 1e6));
+  plan.add_option("--budget", flags.budget,
+                  "money for purchase, energy and worn drives, or for rent, at most")
+      ->check(CLI::Range(1e-6, 1e15));
+  plan.add_option("--batch", flags.sequences,
+                  "sequences of an iteration; those of the scenario on its own machine without it")
+      ->check(CLI::Range(1, 100'000'000));
+}
+
+void add_search_flags(CLI::App& plan, PlanFlags& flags) {
+  plan.add_option("--simulations", flags.simulations,
+                  "simulations of the search on each machine, at most; 16 without it")
+      ->check(CLI::Range(1, 1'000'000));
+  plan.add_flag("--all", flags.all, "also simulate machines whose bound is behind another's time");
+  plan.add_option("--draws", flags.draws,
+                  "machines drawn from each profile's uncertainties for an interval; none without")
+      ->check(CLI::Range(2, 100'000));
+  plan.add_option("--seed", flags.seed, "of the draws");
+  plan.add_option("--margin", flags.margin, "percent within which machines are not told apart")
+      ->check(CLI::Range(0.0, 50.0));
+  plan.add_option("--threads", flags.threads, "threads; all cores without it")
+      ->check(CLI::Range(1, 1024));
+  plan.add_option("--csv", flags.csv, "write a line per machine to this file");
+  plan.add_option("--html", flags.html, "write one HTML page to this file");
+  plan.add_flag("--json", flags.json, "print JSON (docs/plan_json.md)");
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, PlanFlags& flags, int& code) {
+  CLI::App* plan = app.add_subcommand("plan", "compare machines to buy or rent, by time and money");
+  add_question_flags(*plan, flags);
+  add_search_flags(*plan, flags);
+  plan->footer(
+      "Examples:\n"
+      "  tidegate plan zero_infinity_70b --catalog example_2026 --tokens 1e9\n"
+      "  tidegate plan zero_infinity_70b --catalog example_2026 --tokens 1e9 --days 90 --html "
+      "plan.html\n"
+      "  tidegate plan llama31_8b_h200 --catalog my_machines.yaml --budget 150000 --draws 32\n"
+      "  tidegate plan workload.yaml --catalog my_machines.yaml --batch 512 --json\n"
+      "Ctrl-C prints what was looked at so far (exit code 130).");
+  plan->callback([&flags, &code] { code = plan_command(flags); });
+}
+
+}  // namespace tidegate

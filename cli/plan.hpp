@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace tidegate {
+
+struct PlanFlags {
+  std::string scenario, catalog, csv, html;
+  std::vector<std::string> sets;
+  double tokens = 1e9;
+  std::optional<double> days, budget;
+  std::int64_t sequences = 0;
+  std::size_t simulations = 16, threads = 0;
+  double margin = 1;
+  std::int32_t draws = 0;
+  std::uint64_t seed = 1;
+  bool json = false, all = false;
+};
+void add_plan(CLI::App& app, PlanFlags& flags, int& code);
+
+}  // namespace tidegate

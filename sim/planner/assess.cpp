@@ -1,0 +1,305 @@
+#include "sim/planner/assess.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <memory>
+
+#include <fmt/core.h>
+
+#include "models/base/error.hpp"
+#include "sim/graph/layer_graph.hpp"
+#include "sim/run/elasticity.hpp"
+#include "sim/run/predict.hpp"
+#include "sim/search/corners.hpp"
+#include "sim/search/pool.hpp"
+
+namespace tidegate::planner {
+namespace {
+
+using State = Assessment::State;
+
+// Where a search begins when the scenario has no policy, or one that the machine cannot have: what
+// needs least GPU memory.
+constexpr const char* start_with_drives =
+    "{zero: {stage: 3}, activations: {name: recompute, mode: full}, optimizer: {name: "
+    "zero_infinity, path: nvme}}";
+constexpr const char* start_without_drives =
+    "{zero: {stage: 3}, activations: {name: recompute, mode: full}, optimizer: zero_offload}";
+
+std::string text_of(const InputError& error) {
+  const Problem& p = error.problems().front();
+  return p.key.empty() ? p.text : p.key + ": " + p.text;
+}
+
+/// How a machine divides the batch at first; the search changes it.
+struct Division {
+  std::int64_t tensor = 1, micro_batch = 1, accumulation = 1;
+};
+
+// As few tensor-parallel ranks as the batch allows.
+std::optional<Division> division_of(const Job& job, const Build& b, const Workload& w) {
+  const std::int64_t most = w.explicit_layers.empty() ? b.gpus : 1;
+  for (std::int64_t t = 1; t <= most; t *= 2) {
+    const std::int64_t ranks = b.nodes * b.gpus / t;
+    if (b.gpus % t != 0 || job.sequences % ranks != 0) continue;
+    const std::int64_t each = job.sequences / ranks;
+    const bool keeps = each % w.micro_batch == 0;
+    if (!keeps && !w.explicit_layers.empty()) continue;
+    const std::int64_t micro = keeps ? w.micro_batch : 1;
+    return Division{t, micro, each / micro};
+  }
+  return std::nullopt;
+}
+
+Workload workload_of(const Job& job) {
+  yaml::Document document(scenario_values(job.path, job.overrides),
+                          yaml::Document::Faults::dropped);
+  yaml::Map map = document.root().map();
+  const std::string folder = std::filesystem::path(job.path).parent_path().string();
+  return read_workload(map.at("workload"), folder.empty() ? "." : folder);
+}
+
+bool has_policy(const Job& job) {
+  return scenario_values(job.path, job.overrides).find("policy") != nullptr;
+}
+
+std::vector<Override> division_sets(const Division& d, const Build& b) {
+  return {{"ranks", std::to_string(b.gpus)},
+          {"workload.tensor_parallel", std::to_string(d.tensor)},
+          {"workload.sequence_parallel", d.tensor > 1 ? "true" : "false"},
+          {"workload.pipeline_parallel", "1"},
+          {"workload.interleave", "1"},
+          {"workload.micro_batch", std::to_string(d.micro_batch)},
+          {"workload.accumulation", std::to_string(d.accumulation)}};
+}
+
+/// The scenario on this machine, with the policy where its search begins.
+struct Start {
+  std::unique_ptr<Evaluator> evaluator;
+  std::vector<Override> sets;  // of the machine, its division and its policy
+  std::string refusal, note;
+};
+
+Start start_of(const Catalog& catalog, const Build& b, const Job& job) {
+  const auto division = division_of(job, b, workload_of(job));
+  if (!division) {
+    return {nullptr,
+            {},
+            fmt::format("a batch of {} sequences does not divide over {} GPUs", job.sequences,
+                        b.nodes * b.gpus),
+            ""};
+  }
+  Start start;
+  start.sets = sets_of(catalog, b);
+  for (Override& set : division_sets(*division, b)) start.sets.push_back(std::move(set));
+  const auto evaluator = [&] {
+    std::vector<Override> all(job.overrides);
+    all.insert(all.end(), start.sets.begin(), start.sets.end());
+    return std::make_unique<Evaluator>(job.path, all);
+  };
+  std::string why = "the scenario has none";
+  if (has_policy(job)) {
+    try {
+      start.evaluator = evaluator();
+      return start;
+    } catch (const InputError& error) {
+      why = text_of(error);
+    }
+  }
+  start.sets.emplace_back("policy", b.drives > 0 ? start_with_drives : start_without_drives);
+  start.note = "the search for a policy begins at full recomputation and ZeRO-3 (" + why + ")";
+  try {
+    start.evaluator = evaluator();
+  } catch (const InputError& error) {
+    start.refusal = text_of(error);
+  }
+  return start;
+}
+
+// No policy of the space is faster; the first bound below what is enough when there is one.
+Seconds least_time(const Evaluator& evaluator, const Space& space, const TuneOptions& options,
+                   Seconds enough) {
+  CandidatePool pool(evaluator, space, options, nullptr);
+  const std::vector<Picks> crossed = space.crossed_picks();
+  pool.screen(crossed);
+  Seconds least(std::numeric_limits<double>::infinity());
+  for (const Picks& picks : crossed) {
+    if (options.is_stopped()) return Seconds(0);
+    if (!pool.screening(picks).refusal.empty() || cannot_fit(pool, space, picks)) continue;
+    least = std::min(least, least_bound(pool, space, picks, enough));
+    if (least < enough) return least;
+  }
+  return least;
+}
+
+TuneOptions tune_options(const AssessOptions& options) {
+  TuneOptions tuning;
+  tuning.threads = options.threads;
+  tuning.most_simulations = options.simulations;
+  tuning.margin = options.margin;
+  tuning.is_stopped = options.is_stopped;
+  tuning.progress = options.progress;
+  return tuning;
+}
+
+/// Mean over resources whose names begin and end so.
+double busy_of(const Report& report, std::string_view begin, std::string_view end) {
+  double sum = 0;
+  int count = 0;
+  for (const Report::Resource& r : report.resources) {
+    if (!r.name.ends_with(end) || r.name.find(begin) == std::string::npos) continue;
+    sum += r.busy_fraction, ++count;
+  }
+  return count > 0 ? sum / count : 0;
+}
+
+Usage usage_of(const Report& report, const Trial& trial) {
+  Usage usage{.gpu = busy_of(report, "gpu", ".compute"),
+              .cores = busy_of(report, "numa", ".cores"),
+              .memory = busy_of(report, "numa", ".dram"),
+              .drives = busy_of(report, "", "nvme"),
+              .network = busy_of(report, "", "network.out")};
+  for (const Trial::Wear& wear : trial.wear) {
+    if (!wear.life_years || !wear.path.ends_with("nvme")) continue;
+    usage.drive_life_years = std::min(*wear.life_years, usage.drive_life_years.value_or(1e300));
+  }
+  return usage;
+}
+
+// The whole report of one configuration. Three iterations where they give the search's time.
+Prediction predict_with(const Evaluator& evaluator, std::vector<Override> sets, Seconds expected,
+                        Scenario& scenario) {
+  constexpr double same = 0.001;
+  std::vector<Override> fewer(sets);
+  fewer.emplace_back("iterations", "3");
+  try {
+    scenario = evaluator.scenario(fewer);
+    Prediction p = predict(scenario);
+    if (std::abs(p.report.iteration_time / expected - 1) <= same) return p;
+  } catch (const InputError&) {
+    // A policy that needs more iterations says so.
+  }
+  scenario = evaluator.scenario(sets);
+  return predict(scenario);
+}
+
+std::string layout_text(const Scenario& scenario) {
+  const Workload& w = scenario.workload;
+  std::string text = fmt::format("{} data-parallel rank{}", layout_of(scenario).data(),
+                                 layout_of(scenario).data() == 1 ? "" : "s");
+  if (w.tensor_parallel > 1) text += fmt::format(" of {} tensor-parallel GPUs", w.tensor_parallel);
+  if (w.pipeline_parallel > 1) text += fmt::format(", {} pipeline stages", w.pipeline_parallel);
+  return text + fmt::format(", micro-batch {} x accumulation {}", w.micro_batch, w.accumulation);
+}
+
+void fill(Assessment& a, const Start& start, const Candidate& best, const Job& job,
+          const AssessOptions& options) {
+  Scenario scenario = start.evaluator->scenario(best.sets);
+  Prediction p = predict_with(*start.evaluator, best.sets, best.trial->iteration_time, scenario);
+  add_elasticities(p);
+  if (options.interval.draws > 0) add_interval(scenario, p, options.interval);
+  a.iteration_time = p.report.iteration_time;
+  a.tokens_per_second = job.tokens_per_iteration() / a.iteration_time.value();
+  a.range = p.report.range;
+  a.binding = p.report.elasticities;
+  std::ranges::stable_sort(a.binding, std::greater{}, &Report::Elasticity::value);
+  a.policy = p.report.facts.policy;
+  a.layout = layout_text(scenario);
+  a.changes = best.changes;
+  a.sets = start.sets;
+  a.sets.insert(a.sets.end(), best.sets.begin(), best.sets.end());
+  a.assumptions = p.report.facts.assumptions;
+  a.usage = usage_of(p.report, *best.trial);
+}
+
+}  // namespace
+
+Job job_of(const std::string& path, const std::vector<Override>& overrides, double tokens,
+           std::int64_t sequences) {
+  for (const auto& [key, value] : overrides) {
+    if (key != "hardware" && !key.starts_with("machine.")) continue;
+    throw InputError(fmt::format(
+        "--set {}: machines come from the catalog; set it there, or in a profile of your own",
+        key));
+  }
+  Job job{.path = path, .overrides = overrides, .sequences = sequences, .tokens = tokens};
+  const yaml::Value values = scenario_values(path, overrides);
+  const yaml::Value* name = values.find("name");
+  job.name = name != nullptr ? name->text : std::filesystem::path(path).stem().string();
+  Workload workload;
+  if (values.find("hardware") != nullptr) {
+    std::vector<Override> all(overrides);
+    if (values.find("policy") == nullptr) all.emplace_back("policy", "{}");
+    const Scenario own = load_scenario(path, all);
+    workload = own.workload;
+    if (sequences == 0)
+      job.sequences = layout_of(own).data() * workload.micro_batch * workload.accumulation;
+  } else {
+    yaml::Document document(values);
+    {
+      yaml::Map map = document.root().map();
+      map.ignore_rest();
+      const std::string folder = std::filesystem::path(path).parent_path().string();
+      workload = read_workload(map.at("workload"), folder.empty() ? "." : folder);
+    }
+    document.finish();
+    if (sequences == 0) {
+      throw InputError(
+          values.where, "hardware",
+          "is not given, so that the batch of an iteration is not known; add --batch "
+          "SEQUENCES, or hardware: the machine that micro_batch and accumulation are for");
+    }
+  }
+  const LayerGraph graph = build_graph(workload);
+  job.tokens_per_sequence =
+      static_cast<double>(graph.tokens) / static_cast<double>(workload.micro_batch);
+  if (graph.tokens == 0)
+    throw InputError(values.where, "workload.sequence", "is missing; costs are told per token");
+  return job;
+}
+
+Assessment assess(const Catalog& catalog, const Build& build, const Job& job,
+                  const AssessOptions& options) {
+  Assessment a{.build = build, .bill = bill_of(catalog, build)};
+  const auto is = [&](State state, std::string reason) {
+    a.state = state, a.reason = std::move(reason);
+    return a;
+  };
+  if (!build.refusal.empty()) return is(State::refused, build.refusal);
+  const Start start = start_of(catalog, build, job);
+  if (!start.refusal.empty()) return is(State::refused, start.refusal);
+  a.note = start.note;
+  const Evaluator& evaluator = *start.evaluator;
+  const Space space = default_space(evaluator.scenario({}), evaluator.values());
+  const TuneOptions tuning_options = tune_options(options);
+  const Seconds least = least_time(evaluator, space, tuning_options, options.enough);
+  if (options.is_stopped()) return is(State::stopped, "interrupted");
+  if (least >= options.enough && std::isfinite(least.value())) {
+    a.most_tokens_per_second = job.tokens_per_iteration() / least.value();
+    return is(State::cannot_win,
+              "a cheaper or faster machine is at least as good whatever the "
+              "policy, by its bound");
+  }
+  Tuning tuning;
+  try {
+    tuning = tune(evaluator, space, tuning_options);
+  } catch (const InputError& error) {
+    return is(State::refused, text_of(error));
+  }
+  if (tuning.is_interrupted) return is(State::stopped, "interrupted");
+  a.simulated = tuning.counts.simulated;
+  a.is_proved = tuning.is_proved;
+  if (!tuning.best) {
+    return is(State::does_not_fit,
+              tuning.all.empty() ? "does not fit" : trouble_of(tuning.all.front()));
+  }
+  fill(a, start, *tuning.best, job, options);
+  a.state = State::trained;
+  a.time = a.iteration_time * (job.tokens / job.tokens_per_iteration());
+  a.costs = costs_of(a.bill, catalog.terms, a.usage, a.time);
+  return a;
+}
+
+}  // namespace tidegate::planner
