@@ -76,7 +76,7 @@ int interruptible(Command&& command) {
 }
 
 int run_command(const RunFlags& flags) {
-  if (flags.training.train) return train_command(flags, flags.storage, flags.training, flags.json);
+  if (flags.training.train) return train_command(flags, flags.storage, flags.training, flags.trace, flags.json);
   Scenario scenario = load_scenario(find_scenario(flags.scenario), overrides_of(flags));
   TrialOptions options = trial_of(flags);
   options.scale = flags.scale;

@@ -100,7 +100,10 @@ TEST_CASE("validate run --train says that training is the same, in text and JSON
   CHECK(text.code == 0);
   CHECK_THAT(text.out,
              Containing("Equal: all losses of 2 steps") && Containing("2 ranks, each a process"));
-  const Finished machine = train({"--steps", "2", "--threads", "--json"});
+  const TemporaryFolder folder;
+  const std::string trace = folder.write("trace.json", "");
+  const Finished machine = train({"--steps", "2", "--threads", "--json", "--trace", trace});
+  CHECK_THAT(text_of(trace), Containing("predicted: rank 0") && Containing("trained: rank 1"));
   const json output = json::parse(machine.out);
   CHECK(output["equal"] == true);
   CHECK(output["losses"].size() == 2);
@@ -161,6 +164,9 @@ TEST_CASE("flags of training need --train", "[cli][input]") {
       run({TIDEGATE_EXECUTABLE, "validate", "run", "train_small", "--steps", "3"});
   CHECK(run_alone.code == 2);
   CHECK_THAT(run_alone.err, Containing("--train"));
+  const Finished paced = train({"--paced"});
+  CHECK(paced.code == 2);
+  CHECK_THAT(paced.err, Containing("--paced excludes --train"));
   const Finished large =
       train({"--set", "workload.network.hidden=65536", "--set", "workload.network.layers=80",
              "--set", "workload.network.ffn=262144"});
