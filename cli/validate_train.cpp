@@ -26,13 +26,15 @@ void add_train_flags(CLI::App& run, TrainFlags& flags) {
                            "ranks are threads of one process; else each is a process"));
   CLI::Option* checkpoint =
       run.add_option("--checkpoint", flags.checkpoint,
-                     "write parameters and optimizer state to this folder, after the last step");
+                     "write parameters and optimizer state to this folder, after the last step")
+          ->type_name("DIR");
   of_training(checkpoint);
   of_training(run.add_option("--every", flags.every, "and after each that many steps")
                   ->check(CLI::Range(1, 60'000))
                   ->needs(checkpoint));
   of_training(run.add_option("--resume", flags.resume,
-                             "go on from this state, or the newest of this folder"));
+                             "go on from this state, or the newest of this folder")
+                  ->type_name("FILE"));
 }
 
 int train_command(const ScenarioFlags& from, const std::vector<std::string>& storage,
