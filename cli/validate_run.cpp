@@ -65,7 +65,8 @@ void add_rig_flags(CLI::App& command, RigFlags& flags, const char* tries) {
       .add_option("--draws", flags.draws,
                   "machines drawn from the profile's uncertainties for the prediction's interval")
       ->check(CLI::Range(2, 100'000));
-  command.add_option("--seed", flags.seed, "of the draws, the order of cases, and what is trained");
+  command.add_option("--seed", flags.seed,
+                     "of the draws, of the order of cases, of what is trained");
   command.add_option("--html", flags.html, "write the comparison as one HTML page to this file");
   command.add_flag("--json", flags.json, "print JSON (docs/run_json.md)");
 }
@@ -97,7 +98,7 @@ int interruptible(Command&& command) {
 
 int run_command(const RunFlags& flags) {
   if (flags.training.train)
-    return train_command(flags, flags.storage, flags.seed, flags.training, flags.json);
+    return train_command(flags, flags.storage, flags.training, flags.seed, flags.trace, flags.json);
   if (flags.native) use_blas_well();
   Scenario scenario = load_scenario(find_scenario(flags.scenario), overrides_of(flags));
   TrialOptions options = trial_of(flags, 1);

@@ -16,9 +16,9 @@ struct TrainFlags {
 };
 void add_train_flags(CLI::App& run, TrainFlags& flags);
 
-/// `seed` is of parameters and batches. The exit code: 1 when training under the plan is not that
-/// without.
+/// The exit code: 1 when training under the plan is not that without.
 int train_command(const ScenarioFlags& from, const std::vector<std::string>& storage,
-                  std::uint64_t seed, const TrainFlags& flags, bool is_json);
+                  const TrainFlags& flags, std::uint64_t seed, const std::string& trace,
+                  bool is_json);
 
 }  // namespace tidegate
