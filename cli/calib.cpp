@@ -1,6 +1,5 @@
 #include "cli/calib.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -9,11 +8,11 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
-#include "calib/kernels/kernels.hpp"
 #include "calib/profile/calibration_page.hpp"
 #include "calib/profile/diff.hpp"
 #include "calib/profile/show.hpp"
 #include "calib/run/run.hpp"
+#include "cli/blas.hpp"
 #include "cli/calib_progress.hpp"
 #include "cli/common.hpp"
 #include "models/base/error.hpp"
@@ -78,18 +77,6 @@ calib::RunOptions options_of(const CalibFlags& flags) {
   return options;
 }
 
-// A BLAS that does not know this CPU is slow by a factor; what mends it counts at the start of a
-// program only, so the program starts again with it.
-void use_blas_well(const CalibFlags& flags) {
-  const std::string remedy = cpu::blas_remedy();
-  const std::size_t equals = remedy.find('=');
-  if (equals == std::string::npos || flags.argv == nullptr) return;
-  const std::string name = remedy.substr(0, equals);
-  if (std::getenv(name.c_str()) != nullptr) return;
-  setenv(name.c_str(), remedy.substr(equals + 1).c_str(), 1);
-  execv("/proc/self/exe", flags.argv);  // returns only where it fails; then the BLAS stays as it is
-}
-
 calib::Outcome run_with_progress(const calib::RunOptions& options, calib::Team& team) {
   if (team.rank() != 0) return calib::run(options, team, {});
   CalibProgress progress;
@@ -102,7 +89,7 @@ int calib_command(const CalibFlags& flags) {
     print(calib::dry_run_text(options));
     return 0;
   }
-  use_blas_well(flags);
+  use_blas_well(flags.argv);
   const std::unique_ptr<calib::Team> team = calib::make_team();
   const bool speaks = team->rank() == 0;
   const calib::Outcome outcome = run_with_progress(options, *team);
@@ -120,14 +107,20 @@ void show_command(const CalibFlags& flags) {
 
 void add_show_and_diff(CLI::App& calib, CalibFlags& flags) {
   CLI::App* show = calib.add_subcommand("show", "a measured profile as a page");
-  show->add_option("profile", flags.show, "profile that calib wrote")->required();
-  show->add_option("--html", flags.html, "write a page with curves instead of printing");
+  show->add_option("profile", flags.show, "profile that calib wrote")
+      ->type_name("FILE")
+      ->required();
+  show->add_option("--html", flags.html, "write a page with curves instead of printing")
+      ->type_name("FILE");
   show->footer(
       "Examples:\n  tidegate calib show my_node.yaml\n"
       "  tidegate calib show my_node.yaml --html my_node.html");
   show->callback([&flags] { show_command(flags); });
   CLI::App* diff = calib.add_subcommand("diff", "what changed between two profiles beyond noise");
-  diff->add_option("profiles", flags.diff, "two profiles")->required()->expected(2);
+  diff->add_option("profiles", flags.diff, "two profiles")
+      ->type_name("FILE")
+      ->required()
+      ->expected(2);
   diff->add_flag("--json", flags.json, "print JSON");
   diff->footer("Example:\n  tidegate calib diff monday.yaml tuesday.yaml");
   diff->callback([&flags] {
@@ -143,8 +136,9 @@ void add_calib(CLI::App& app, CalibFlags& flags, int& code) {
   calib
       ->add_option("--storage", flags.storage,
                    "folder to measure, DIR or name=DIR; again for each path")
+      ->type_name("DIR")
       ->allow_extra_args(false);
-  calib->add_option("-o,--out", flags.out, "profile to write, my_node.yaml");
+  calib->add_option("-o,--out", flags.out, "profile to write, my_node.yaml")->type_name("FILE");
   CLI::Option* quick = calib->add_flag("--quick", flags.quick, "about a minute");
   calib->add_flag("--full", flags.full, "the whole grid, five passes")->excludes(quick);
   calib->add_option("--only", flags.only, "only these benchmarks")
@@ -159,8 +153,10 @@ void add_calib(CLI::App& app, CalibFlags& flags, int& code) {
   calib->add_option("--file-size", flags.file_size, "of the scratch file on each path");
   calib->add_option("--sustained", flags.sustained,
                     "also one long write of this size to each path: where its cache ends");
-  calib->add_option("--gpu", flags.gpu,
-                    "take the GPU's values from this component where there is no GPU to measure");
+  calib
+      ->add_option("--gpu", flags.gpu,
+                   "take the GPU's values from this component where there is no GPU to measure")
+      ->type_name("COMPONENT");
   calib->add_option("--gpus", flags.gpus, "how many of them")->check(CLI::Range(1, 8));
   calib->add_option("--threads", flags.threads, "most threads of CPU rows")
       ->check(CLI::Range(1, 4096));

@@ -77,12 +77,16 @@ void add_scenario_flags(CLI::App& command, ScenarioFlags& flags) {
   command
       .add_option("scenario", flags.scenario,
                   "scenario file (docs/scenario.md), or the name of one in scenarios/")
+      ->type_name("SCENARIO")
       ->required();
-  command.add_option("--hardware", flags.hardware,
-                     "profile instead of the scenario's: a name of hw_profiles/ or a file");
+  command
+      .add_option("--hardware", flags.hardware,
+                  "profile instead of the scenario's: a name of hw_profiles/ or a file")
+      ->type_name("PROFILE");
   command
       .add_option("--set", flags.sets,
                   "override a key, of the profile when it begins with machine.; may be repeated")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
 }
 

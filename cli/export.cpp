@@ -67,8 +67,10 @@ void add_export(CLI::App& app, ExportFlags& flags) {
   CLI::App* command =
       app.add_subcommand("export", "write a scenario as a ds_config.json or flags of Megatron");
   add_scenario_flags(*command, flags.scenario);
-  command->add_option("--deepspeed", flags.deepspeed,
-                      "ds_config.json to write, - for standard output (docs/deepspeed.md)");
+  command
+      ->add_option("--deepspeed", flags.deepspeed,
+                   "ds_config.json to write, - for standard output (docs/deepspeed.md)")
+      ->type_name("FILE");
   command->add_flag("--megatron", flags.megatron,
                     "print layout, batch and recomputation as flags of Megatron");
   command->footer(

@@ -14,6 +14,8 @@
 
 #include "cli/calib.hpp"
 #include "cli/common.hpp"
+#include "cli/completion.hpp"
+#include "cli/explain.hpp"
 #include "cli/export.hpp"
 #include "cli/plan.hpp"
 #include "cli/plot.hpp"
@@ -42,7 +44,7 @@
 
 /// The executable: reads flags, calls one stage after the other, prints. Exit codes: 0 an answer
 /// ("does not fit" is one), 1 a check that failed, 2 the input is wrong, 3 the machine, 4 our own
-/// bug.
+/// bug, 5 a comparison that shows nothing because the machine was not quiet.
 namespace tidegate {
 namespace {
 
@@ -163,9 +165,12 @@ void add_simulate(CLI::App& app, SimulateFlags& flags, int& code) {
   add_start_flags(*sim, flags);
   sim->add_option("--iterations", flags.iterations, "iterations to simulate")
       ->check(CLI::Range(1, most_iterations));
-  sim->add_option("--trace", flags.trace, "write a timeline for ui.perfetto.dev to this file");
-  sim->add_option("--html", flags.html, "write the report as one HTML page to this file");
-  sim->add_option("--plan", flags.plan, "write the plan to this file, a line per task");
+  sim->add_option("--trace", flags.trace, "write a timeline for ui.perfetto.dev to this file")
+      ->type_name("FILE");
+  sim->add_option("--html", flags.html, "write the report as one HTML page to this file")
+      ->type_name("FILE");
+  sim->add_option("--plan", flags.plan, "write the plan to this file, a line per task")
+      ->type_name("FILE");
   sim->add_option("--draws", flags.interval.draws,
                   "machines drawn from the profile's uncertainties for the interval; 0: none")
       ->check(CLI::Range(0, 100'000));
@@ -188,7 +193,9 @@ void add_simulate(CLI::App& app, SimulateFlags& flags, int& code) {
 void add_inspect(CLI::App& app, InspectFlags& flags, int& code) {
   CLI::App* inspect =
       app.add_subcommand("inspect", "show a network: parameters, FLOPs, saved bytes");
-  inspect->add_option("config", flags.config, "Hugging Face config.json")->required();
+  inspect->add_option("config", flags.config, "Hugging Face config.json")
+      ->type_name("FILE")
+      ->required();
   inspect->add_option("--seq", flags.sequence, "tokens per sequence")
       ->check(CLI::Range(1, 10'000'000));
   inspect->add_option("--micro-batch", flags.micro_batch, "sequences per step and GPU")
@@ -222,8 +229,8 @@ void add_field(CLI::App& validate, FieldFlags& flags, int& code) {
   CLI::App* field =
       validate.add_subcommand("field", "memory in public reports, predicted and observed");
   field->add_option("--case", flags.options.only, "only reports whose name contains this");
-  field->add_option("--file", flags.options.index,
-                    "index of reports instead of the one that ships");
+  field->add_option("--file", flags.options.index, "index of reports instead of the one that ships")
+      ->type_name("FILE");
   field->add_flag("--json", flags.json, "print JSON (docs/field_json.md)");
   field->footer(
       "Examples:\n"
@@ -238,8 +245,9 @@ void add_published(CLI::App& validate, PublishedFlags& flags, int& code) {
       validate.add_subcommand("published", "published figures, predicted and measured");
   published->add_option("--case", flags.options.only,
                         "only cases, model runs and bands whose name contains this");
-  published->add_option("--file", flags.options.file,
-                        "figures of this file instead of those that ship");
+  published
+      ->add_option("--file", flags.options.file, "figures of this file instead of those that ship")
+      ->type_name("FILE");
   CLI::Option* brief = published->add_flag("--brief", flags.brief, "iterations and speed-ups only");
   published
       ->add_flag("--ablation", flags.options.ablation, "also switch the principles on one by one")
@@ -300,9 +308,10 @@ int run(int argc, char** argv) {
       "  tidegate plan zero_infinity_70b --catalog example_2026 --tokens 1e9 --days 90\n"
       "  tidegate plot rok llama31_8b_h200 -o rok.svg\n"
       "  tidegate validate published\n"
+      "What a key or a word of a report means: tidegate explain policy.optimizer\n"
       "Help of a command: tidegate simulate --help\n"
-      "Exit codes: 0 an answer, 1 a check failed, 2 wrong input, 3 machine error, 4 internal "
-      "error");
+      "Exit codes: 0 an answer, \"does not fit\" included; 1 a check failed; 2 wrong input;\n"
+      "3 machine error; 4 internal error; 5 inconclusive; 130 interrupted, with what was found");
   int code = 0;
   SimulateFlags simulate_flags;
   InspectFlags inspect_flags;
@@ -315,6 +324,7 @@ int run(int argc, char** argv) {
   TuneFlags tune_flags;
   PlanFlags plan_flags;
   ExportFlags export_flags;
+  ExplainFlags explain_flags;
   add_simulate(app, simulate_flags, code);
   add_inspect(app, inspect_flags, code);
   add_policies(app, code);
@@ -324,6 +334,10 @@ int run(int argc, char** argv) {
   add_plan(app, plan_flags, code);
   add_export(app, export_flags);
   add_validate(app, published_flags, field_flags, code);
+  add_explain(app, explain_flags);
+  add_schema(app);
+  add_completion(app);
+  if (is_completing(argc, argv)) return complete(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -69,11 +69,14 @@ void add_question_flags(CLI::App& plan, PlanFlags& flags) {
   plan.add_option("scenario", flags.scenario,
                   "scenario, or a file with its workload alone (then --batch), or a name of "
                   "scenarios/")
+      ->type_name("SCENARIO")
       ->required();
   plan.add_option("--catalog", flags.catalog,
                   "machines with their prices (docs/plan.md): a file, or a name of catalogs/")
+      ->type_name("FILE")
       ->required();
   plan.add_option("--set", flags.sets, "override a key of the scenario; may be repeated")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   plan.add_option("--tokens", flags.tokens, "of the run; 1e9 without it")
       ->check(CLI::Range(1.0, 1e18));
@@ -100,8 +103,8 @@ void add_search_flags(CLI::App& plan, PlanFlags& flags) {
       ->check(CLI::Range(0.0, 50.0));
   plan.add_option("--threads", flags.threads, "threads; all cores without it")
       ->check(CLI::Range(1, 1024));
-  plan.add_option("--csv", flags.csv, "write a line per machine to this file");
-  plan.add_option("--html", flags.html, "write one HTML page to this file");
+  plan.add_option("--csv", flags.csv, "write a line per machine to this file")->type_name("FILE");
+  plan.add_option("--html", flags.html, "write one HTML page to this file")->type_name("FILE");
   plan.add_flag("--json", flags.json, "print JSON (docs/plan_json.md)");
 }
 

@@ -28,7 +28,7 @@ void add_plot(CLI::App& app, PlotFlags& flags) {
   CLI::App* rok = plot->add_subcommand(
       "rok", "recompute, offload or keep activations: memory against throughput");
   add_scenario_flags(*rok, flags.scenario);
-  rok->add_option("-o,--output", flags.file, "write the plot to this SVG file");
+  rok->add_option("-o,--output", flags.file, "write the plot to this SVG file")->type_name("FILE");
   rok->add_option("--micro-batch", flags.micro_batches,
                   "micro-batch sizes; without it 1, 2, 4, ... until one does not fit")
       ->delimiter(',')
@@ -36,6 +36,7 @@ void add_plot(CLI::App& app, PlotFlags& flags) {
       ->check(CLI::Range(1, 1'000'000));
   rok->add_option("--policies", flags.policies,
                   "keep, full, selective (recomputation) or other names of activation policies")
+      ->type_name("POLICY")
       ->delimiter(',')
       ->allow_extra_args(false);
   rok->add_flag("--json", flags.json, "print JSON (docs/rok_json.md)");

@@ -169,13 +169,19 @@ void say_activations(const ScenarioSource& source, const std::vector<Override>& 
 void add_start_flags(CLI::App& command, StartFlags& flags) {
   add_scenario_flags(command, flags);
   command.get_option("scenario")->required(false);
-  command.add_option("--hf", flags.network,
-                     "Hugging Face config.json instead of a scenario; needs --hardware");
-  command.add_option("--deepspeed", flags.deepspeed,
-                     "ds_config.json: policy, batch and data type (docs/deepspeed.md)");
-  command.add_option("--gpu-times", flags.gpu_times,
-                     "trace of torch.profiler whose kernel times replace the profile's "
-                     "(docs/gpu_times.md)");
+  command
+      .add_option("--hf", flags.network,
+                  "Hugging Face config.json instead of a scenario; needs --hardware")
+      ->type_name("FILE");
+  command
+      .add_option("--deepspeed", flags.deepspeed,
+                  "ds_config.json: policy, batch and data type (docs/deepspeed.md)")
+      ->type_name("FILE");
+  command
+      .add_option("--gpu-times", flags.gpu_times,
+                  "trace of torch.profiler whose kernel times replace the profile's "
+                  "(docs/gpu_times.md)")
+      ->type_name("FILE");
   const auto count = [&](const char* name, std::int64_t& value, const char* help) {
     command.add_option(name, value, help)->check(CLI::Range(1, 10'000'000));
   };

@@ -127,6 +127,7 @@ void add_tune(CLI::App& app, TuneFlags& flags, int& code) {
   add_scenario_flags(*tune, flags);
   tune->add_option("--over", flags.over,
                    "key=v1,v2,...: simulate every combination of these values")
+      ->type_name("KEY=VALUES")
       ->allow_extra_args(false);
   tune->add_option("--only", flags.only,
                    "search these choices only: names or parts of them; may be repeated")
@@ -142,10 +143,12 @@ void add_tune(CLI::App& app, TuneFlags& flags, int& code) {
       ->check(CLI::Range(0.0, 50.0));
   tune->add_option("--threads", flags.threads, "threads of each process; all cores without it")
       ->check(CLI::Range(1, 1024));
-  tune->add_option("--results", flags.results, "append every finished simulation to this file");
+  tune->add_option("--results", flags.results, "append every finished simulation to this file")
+      ->type_name("FILE");
   tune->add_flag("--resume", flags.resumes, "take over what the file of --results holds");
-  tune->add_option("--csv", flags.csv, "write a table of the candidates to this file");
-  tune->add_option("--html", flags.html, "write one HTML page to this file");
+  tune->add_option("--csv", flags.csv, "write a table of the candidates to this file")
+      ->type_name("FILE");
+  tune->add_option("--html", flags.html, "write one HTML page to this file")->type_name("FILE");
   tune->add_flag("--json", flags.json, "print JSON (docs/tune.md)");
   tune->footer(
       "Examples:\n"

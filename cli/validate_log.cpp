@@ -75,11 +75,15 @@ void add_validate_log(CLI::App& validate, int& code) {
   const auto flags = std::make_shared<LogFlags>();
   CLI::App* command = validate.add_subcommand(
       "log", "the log of a DeepSpeed, Megatron or Trainer run, beside the prediction");
-  command->add_option("log", flags->log, "what the run printed (docs/logs.md)")->required();
+  command->add_option("log", flags->log, "what the run printed (docs/logs.md)")
+      ->type_name("FILE")
+      ->required();
   add_start_flags(*command, *flags);
   command->remove_option(command->get_option("scenario"));
-  command->add_option("--scenario", flags->scenario,
-                      "scenario of the run: a file, or the name of one in scenarios/");
+  command
+      ->add_option("--scenario", flags->scenario,
+                   "scenario of the run: a file, or the name of one in scenarios/")
+      ->type_name("SCENARIO");
   command->add_option("--gate", flags->gate, "largest error of the iteration for exit code 0")
       ->check(CLI::Range(0.0, 10.0));
   command->add_flag("--json", flags->json, "print JSON (docs/logs.md)");

@@ -226,8 +226,9 @@ Parts read_node(yaml::Document& document) {
   Parts parts;
   yaml::Map root = document.root().map();
   const yaml::Node kind = root.at("kind");
-  if (kind.is_scalar() && kind.text() != "node") {
-    kind.problem("is '" + kind.text() + "'; a profile to run on is of the kind node");
+  const std::string found = kind.text();
+  if (kind.is_scalar() && found != "node") {
+    kind.problem("is '" + found + "'; a profile to run on is of the kind node");
   }
   parts.name = root.text("name");
   root.text_or("description", "");

@@ -61,7 +61,7 @@ policy:
 
 Words small(const fs::path& out, const Words& more) {
   Words all = {"--quick",     "--ungated", "--passes",       "1",     "--threads",       "1",
-               "--file-size", "32 MiB",    "--write-budget", "1 GiB", "--node-per-rank", "-o",
+               "--file-size", "32 MiB",    "--write-budget", "2 GiB", "--node-per-rank", "-o",
                out.string()};
   all.insert(all.end(), more.begin(), more.end());
   return all;

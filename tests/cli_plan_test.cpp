@@ -87,7 +87,7 @@ TEST_CASE("plan's next command runs as it stands and gives its speed", "[cli]") 
   const Finished simulated = test::run(command);
   INFO(simulated.err);
   REQUIRE(simulated.code == 0);
-  CHECK(json::parse(simulated.out).at("tokens_per_second").get<double>() ==
+  CHECK(json::parse(simulated.out).at("tokens_per_s").get<double>() ==
         Approx(machine.at("tokens_per_second").get<double>()).epsilon(1e-3));
 }
 

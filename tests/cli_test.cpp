@@ -477,67 +477,10 @@ TEST_CASE("a reader who closes the pipe early is no error", "[cli]") {
 
 namespace {
 
-// The keys that the program names when it meets one that it does not know at `prefix`.
-std::vector<std::string> keys_at(const std::string& file, const std::string& prefix) {
-  const Finished run = tidegate_with({"simulate", file, "--set", prefix + "zzzzzzzzzz=1"});
-  const std::string begin = "zzzzzzzzzz: unknown key; known here: ";
-  const std::size_t list = run.err.find(begin);
-  INFO(prefix << "\n" << run.err);
-  REQUIRE(list != std::string::npos);
-  std::istringstream in(
-      run.err.substr(list + begin.size(), run.err.find('\n', list) - list - begin.size()));
-  std::vector<std::string> keys;
-  for (std::string key; std::getline(in, key, ',');)
-    keys.push_back(key.substr(key.find_first_not_of(' ')));
-  return keys;
-}
-
 void check_mentions(const std::string& docs, const std::string& word) {
   INFO(word << " is not documented");
   CHECK(docs.find("`" + word + "`") != std::string::npos);
 }
-
-}  // namespace
-
-TEST_CASE("every key of a scenario is documented", "[docs]") {
-  const TemporaryFolder folder;
-  const std::string docs = text_of(source + "/docs/scenario.md");
-  const std::string file = folder.write("s.yaml", scenario(good_workload));
-  for (const char* prefix : {"", "loading.", "workload.", "workload.network.", "workload.kernels.",
-                             "policy.", "policy.zero.", "memory."}) {
-    for (const std::string& key : keys_at(file, prefix)) check_mentions(docs, key);
-  }
-  std::istringstream policies(tidegate_with({"policies"}).out);
-  std::size_t count = 0;
-  for (std::string line; std::getline(policies, line);) {
-    std::istringstream words(line);
-    std::string section, name;
-    words >> section >> name;
-    if (section != "activations" && section != "parameters" && section != "optimizer") continue;
-    ++count;
-    check_mentions(docs, name);
-    const std::string policy = "{" + section + ": {name: " + name + "}}";
-    const std::string one = folder.write("one.yaml", scenario(good_workload, policy));
-    for (const std::string& key : keys_at(one, "policy." + section + "."))
-      check_mentions(docs, key);
-  }
-  CHECK(count >= 10);
-  const std::string swapped = folder.write(
-      "aio.yaml", scenario(good_workload, "{optimizer: {name: zero_infinity, path: nvme}}"));
-  for (const std::string& key : keys_at(swapped, "policy.optimizer.aio."))
-    check_mentions(docs, key);
-}
-
-TEST_CASE("every key of a profile is documented", "[docs]") {
-  const std::string docs = text_of(source + "/docs/profiles.md");
-  for (const char* prefix : {"machine.", "machine.gpus.", "machine.host.", "machine.fabric.",
-                             "machine.network.", "machine.paths.nvme."}) {
-    for (const std::string& key : keys_at(scenarios + "mlp_offload_70b.yaml", prefix))
-      check_mentions(docs, key);
-  }
-}
-
-namespace {
 
 void add_keys(const json& output, std::vector<std::string>& keys) {
   for (const auto& [key, value] : output.items()) {

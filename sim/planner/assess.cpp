@@ -195,6 +195,17 @@ std::string layout_text(const Scenario& scenario) {
   return text + fmt::format(", micro-batch {} x accumulation {}", w.micro_batch, w.accumulation);
 }
 
+// What a later list sets again is left out of the earlier one.
+std::vector<Override> together(const std::vector<Override>& first,
+                               const std::vector<Override>& second) {
+  std::vector<Override> all;
+  for (const Override& set : first) {
+    if (std::ranges::find(second, set.first, &Override::first) == second.end()) all.push_back(set);
+  }
+  all.insert(all.end(), second.begin(), second.end());
+  return all;
+}
+
 void fill(Assessment& a, const Start& start, const Candidate& best, const Job& job,
           const AssessOptions& options) {
   Scenario scenario = start.evaluator->scenario(best.sets);
@@ -209,8 +220,7 @@ void fill(Assessment& a, const Start& start, const Candidate& best, const Job& j
   a.policy = p.report.facts.policy;
   a.layout = layout_text(scenario);
   a.changes = best.changes;
-  a.sets = start.sets;
-  a.sets.insert(a.sets.end(), best.sets.begin(), best.sets.end());
+  a.sets = together(start.sets, best.sets);
   a.assumptions = p.report.facts.assumptions;
   a.usage = usage_of(p.report, *best.trial);
 }

@@ -1,11 +1,14 @@
 #include "sim/planner/builds.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/core.h>
 
 namespace tidegate::planner {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr double gib = 1024. * 1024 * 1024;
 constexpr const char* path_name = "nvme";
@@ -98,8 +101,19 @@ void keep_roots(const Machine& base, const Build& b, std::vector<Override>& sets
   sets.emplace_back("machine.host.roots", "{" + text + "}");
 }
 
+// A component as the host's profile names it.
+std::string component_text(const HostPart& host, const Part& part) {
+  const std::string path =
+      fs::path(part.file).lexically_relative(fs::path(host.file).parent_path()).string();
+  const bool is_plain = std::ranges::all_of(path, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '/' || c == '.';
+  });
+  return is_plain ? path : yaml::word(path);
+}
+
 std::string drives_text(const HostPart& host, const DrivePart& drive, std::int64_t count) {
-  std::string text = fmt::format("{{count: {}, component: {}", count, yaml::word(drive.file));
+  std::string text = fmt::format("{{count: {}, component: {}", count, component_text(host, drive));
   if (host.gpudirect) text += ", gpudirect: true";
   if (drive.endurance) {
     text += fmt::format(", endurance: {{value: {}, source: catalog}}",
@@ -149,10 +163,11 @@ std::vector<Build> builds_of(const Catalog& catalog) {
 
 std::vector<Override> sets_of(const Catalog& catalog, const Build& b) {
   const HostPart& host = catalog.hosts[b.host];
-  std::vector<Override> sets = {{"hardware", yaml::word(host.file)},
-                                {"machine.gpus", fmt::format("{{count: {}, component: {}}}", b.gpus,
-                                                             yaml::word(catalog.gpus[b.gpu].file))},
-                                {"machine.host.memory", amount(b.memory.value(), "B")}};
+  std::vector<Override> sets = {
+      {"hardware", yaml::word(host.profile)},
+      {"machine.gpus", fmt::format("{{count: {}, component: {}}}", b.gpus,
+                                   component_text(host, catalog.gpus[b.gpu]))},
+      {"machine.host.memory", amount(b.memory.value(), "B")}};
   if (host.base->fabric().per_node > BytesPerSecond(0))
     sets.emplace_back("machine.network.nodes", std::to_string(b.nodes));
   if (b.drive && b.drives > 0) {

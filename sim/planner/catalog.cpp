@@ -144,6 +144,8 @@ class Reader {
       node.problem(error.problems().front().text);
       return;
     }
+    const bool is_name = asked.find('/') == std::string::npos && !asked.ends_with(".yaml");
+    host.profile = is_name ? asked : host.file;
     host.base = load_machine(host.file);
     host.gpudirect = std::ranges::any_of(
         host.base->paths(), [](const StoragePath& p) { return p.name == "nvme" && p.gpudirect; });

@@ -29,6 +29,7 @@ struct DrivePart : Part {
 };
 
 struct HostPart : Part {
+  std::string profile;                ///< as a scenario names it: a name, or the file
   std::int64_t gpus = 0, drives = 0;  ///< slots
   Bytes most_memory;
   Part memory;                  ///< of a GiB

@@ -35,7 +35,7 @@ std::string speed_text(const Comparison& c, const Assessment& a) {
   std::string text = fmt::format("{} tokens/s, {} and {} for the run, {} per million tokens",
                                  number_text(a.tokens_per_second), days_text(a.days()),
                                  money_text(c, a.costs.total()), money_text(c, c.per_million(a)));
-  if (a.range && a.range->uncertain > 0) {
+  if (a.range) {
     const double per_second = a.time / a.iteration_time / 86400;
     text +=
         fmt::format("; nine in ten within {} to {}", days_text(a.range->low.value() * per_second),

@@ -159,7 +159,12 @@ std::string memory_text(const Report& report, std::size_t width) {
   return table_text(table) + allocators_text(report, width);
 }
 
-std::string resources_text(const Report& report) {
+// People read a busy memory as a full one, so the columns say what they are.
+constexpr const char* resource_columns =
+    "busy: used by anything, however little; work: what that takes at full speed; exposed: what a "
+    "faster one could shorten.";
+
+std::string resources_text(const Report& report, std::size_t width) {
   Table table{.header = {"Resource", "busy", "work", "exposed", "", "bytes"}};
   const auto part = [&](Seconds time) {
     return percent_text(share_of(time, report.iteration_time));
@@ -172,7 +177,7 @@ std::string resources_text(const Report& report) {
   for (const auto& [name, time] : {std::pair("latency", report.latency), {"wait", report.wait}}) {
     if (time > Seconds(0)) table.rows.push_back({name, "", "", to_text(time), part(time)});
   }
-  return table_text(table);
+  return table.rows.empty() ? "" : to_text(table) + wrap(resource_columns, width) + "\n";
 }
 
 std::string elasticities_text(const Report& report) {
@@ -311,7 +316,7 @@ std::string to_text(const Report& report, std::size_t width) {
   width = std::max<std::size_t>(width, 20);
   const RunFacts& facts = report.facts;
   return join({title_text(facts, width), verdict_text(report, width), phases_text(report, width),
-               memory_text(report, width), resources_text(report),
+               memory_text(report, width), resources_text(report, width),
                elasticities_text(report) + doubled_text(report, width), critical_text(report),
                storage_text(report, width), links_text(report), workload_text(facts, width),
                list_text("Notes", facts.notes, width), engine_remarks_text(facts, width),

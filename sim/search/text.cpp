@@ -210,13 +210,24 @@ std::string counts_text(const TuneReport& r, std::size_t width) {
   return all;
 }
 
+// What the fullest GPU, or the host, needs at its peak.
+std::string need_text(const Candidate& c, bool Need::* kind) {
+  Bytes most;
+  if (!c.trial) return "-";
+  for (const Need& need : c.trial->needs) {
+    if (need.*kind) most = std::max(most, need.bytes);
+  }
+  return to_text(most);
+}
+
 std::string grid_text(const TuneReport& r) {
   const Tuning& t = r.tuning;
   Table table{.header = r.axes, .rows = {}, .align = {}};
-  for (const char* name : {"iteration", "tokens/s", "to the best", ""})
-    table.header.emplace_back(name);
+  const std::vector<std::string> columns = {"iteration", "tokens/s", "to the best",
+                                            "GPU",       "host",     ""};
+  table.header.insert(table.header.end(), columns.begin(), columns.end());
   table.align.assign(r.axes.size(), Align::left);
-  for (std::size_t i = 0; i < 3; ++i) table.align.push_back(Align::right);
+  table.align.insert(table.align.end(), columns.size() - 1, Align::right);
   table.align.push_back(Align::left);
   for (const Candidate& c : t.all) {
     if (table.rows.size() == most_rows) break;
@@ -236,7 +247,8 @@ std::string grid_text(const TuneReport& r) {
         note = "not to be told apart";
     }
     if (!is_timed && note.empty()) note = "not simulated";
-    row.push_back(change), row.push_back(note);
+    row.insert(row.end(),
+               {change, need_text(c, &Need::is_gpu), need_text(c, &Need::is_host), note});
     table.rows.push_back(std::move(row));
   }
   std::string text = to_text(table);
@@ -254,9 +266,12 @@ std::string to_text(const TuneReport& r, std::size_t width) {
   if (r.is_grid) {
     text += grid_text(r) + "\n" + best_text(r, width) + command_text(r);
     return text +
-           wrap(fmt::format("Times that differ by less than {:g} % are not told apart.",
-                            100 * r.tuning.margin),
-                width) +
+           wrap(
+               fmt::format("Times that differ by less than {:g} % are not told apart. GPU and host "
+                           "are what the fullest GPU reserves and what the host needs, at the "
+                           "peak.",
+                           100 * r.tuning.margin),
+               width) +
            "\n";
   }
   text += today_text(r) + best_text(r, width) + why_text(r, width) + effects_text(r) +

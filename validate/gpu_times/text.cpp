@@ -43,6 +43,11 @@ std::vector<std::string> notes_of(const GpuTimes& t) {
       fmt::format("GPU operator times are those of {}: {} kernels of GPU {} in {} training step{}",
                   t.trace.file, t.trace.kernels, t.trace.device, t.trace.steps.size(),
                   t.trace.steps.size() == 1 ? "" : "s")};
+  const double products = t.classes.front().factor();
+  if (products > 0 && (products < 0.5 || products > 2))
+    notes.back() +=
+        "; matrix products are far from the profile's, is the trace of this network, "
+        "micro-batch, sequence and accumulation?";
   if (t.trace.devices > 1)
     notes.back() += fmt::format(" (the busiest of {} GPUs)", t.trace.devices);
   for (const ClassFit& c : t.classes) {

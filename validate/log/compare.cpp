@@ -81,13 +81,15 @@ void add_speed(const TrainingLog& log, const SteadyLog& steady, std::int64_t bat
   }
 }
 
-void add_memory(const SteadyLog& steady, const Report& report, LogComparison& c) {
+void add_memory(const TrainingLog& log, const SteadyLog& steady, const Report& report,
+                LogComparison& c) {
   const Report::Pool* gpu = pool_of(report, "gpu0");
   const Report::Pool* host = pool_of(report, "host");
   const auto add = [&](const char* series, const char* name, double predicted, const char* note) {
-    if (const auto* logged = find(steady.series, series)) {
+    const auto* logged = find(steady.series, series);
+    if (logged && !(log.is_on_cpu && std::string_view(series).starts_with("gpu"))) {
       const Measured m = measured_of(*logged);
-      // The CPU accelerator, and a log from before the first allocation, say nothing.
+      // A log from before the first allocation says nothing.
       if (m.most > 0) {
         c.rows.push_back({name, "B", predicted, m, note});
         return;
@@ -108,6 +110,10 @@ void add_notes(const TrainingLog& log, const SteadyLog& steady, const Report& re
                LogComparison& c) {
   if (steady.iterations <= 1 && !log.is_run_average)
     c.notes.push_back("One iteration was logged: it is the first, which is slower than others.");
+  if (log.is_on_cpu)
+    c.notes.push_back(
+        "DeepSpeed ran on the CPU: what it calls allocated is the whole process's memory, which is "
+        "not compared.");
   if (log.skipped_updates > 0)
     c.notes.push_back(
         fmt::format("The loss scaler left out {} updates; their short steps count as iterations.",
@@ -151,7 +157,7 @@ LogComparison compare(const TrainingLog& log, const Scenario& scenario, const Re
   add_phases(steady, report, c);
   add_iteration(log, steady, batch, report, c);
   add_speed(log, steady, batch, report, c);
-  add_memory(steady, report, c);
+  add_memory(log, steady, report, c);
   const auto other = report.phases[static_cast<std::size_t>(Phase::other)];
   if (other > Seconds(0)) c.only_predicted.push_back("other: " + to_text(other));
   for (const auto& [name, logged] : steady.timers)

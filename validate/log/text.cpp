@@ -48,7 +48,8 @@ std::string head_text(const LogComparison& c) {
     if (c.ranks > 1) text += fmt::format(", the slowest of {}", c.ranks);
     text += fmt::format("; the first {} left out", c.skipped);
   }
-  return text + fmt::format("\nPredicted: {} on {}\n\n", c.scenario, c.profile);
+  return text + "\n" + wrap(fmt::format("Predicted: {} on {}", c.scenario, c.profile), 80, 2) +
+         "\n\n";
 }
 
 std::string mismatches_text(const LogComparison& c, std::size_t width) {

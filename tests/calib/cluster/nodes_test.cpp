@@ -65,6 +65,16 @@ TEST_CASE("pooled measurements hold the blocks of all nodes and name the node of
   CHECK(all.rows[0].faults[0] == "b: contents differ");
 }
 
+TEST_CASE("canaries of nodes stay apart, each under the name of its node", "[cluster]") {
+  auto a = node("a", {1}), b = node("b", {1});
+  a.measurements.canaries = {{"canary.fma", {0, 1}, {10, 11}}};
+  b.measurements.canaries = {{"canary.fma", {0, 1}, {20, 21}}};
+  const Measurements all = pooled({a, b});
+  REQUIRE(all.canaries.size() == 2);
+  CHECK(all.canaries[0].name == "a.canary.fma");
+  CHECK(all.canaries[1].name == "b.canary.fma");
+}
+
 TEST_CASE("a launcher is recognised by rank and number of processes", "[cluster]") {
   CHECK(is_launched({{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}}));
   // As Slurm 22.05 sets them: srun, srun --mpi=pmix, a batch script, a shell of salloc.

@@ -139,6 +139,15 @@ TEST_CASE("memory is compared by the highest value logged", "[log]") {
   CHECK(error_of(c, "GPU memory reserved, peak") == Approx(-0.2));
 }
 
+TEST_CASE("memory of DeepSpeed on the CPU is not taken for a GPU's", "[log]") {
+  const LogComparison c = compared(
+      "[INFO] [real_accelerator.py:254:get_accelerator] Setting ds_accelerator to cpu "
+      "(override)\n" +
+      iterations(8) + "MA 1.0 GB  Max_MA 2.0 GB  CA 1.0 GB  Max_CA 5 GB \n");
+  CHECK(c.row("GPU memory allocated, peak") == nullptr);
+  CHECK_THAT(to_text(c), Containing("ran on the CPU"));
+}
+
 TEST_CASE("JSON has what the text has", "[log]") {
   const auto json = nlohmann::json::parse(to_json(compared(iterations(8) + "time (ms) | x: y\n")));
   CHECK(json["schema"] == "tidegate.log/1");
