@@ -90,7 +90,7 @@ TEST_CASE("heavy third-party headers stay out of our headers and in their librar
       {"cublas", {"calib/cuda/shim"}},
       {"nccl", {"calib/cuda/shim"}},
       {"liburing", {"calib/rig"}},
-      {"mpi", {"calib/cluster"}},
+      {"mpi", {"calib/cluster", "sim/ranks"}},
       {"cblas", {"calib/kernels"}},
       {"simgrid", {}},
       {"CLI/", {}}};

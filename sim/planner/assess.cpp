@@ -20,7 +20,8 @@ using State = Assessment::State;
 // No policy of the space is faster; the first bound below what is enough when there is one.
 Seconds least_time(const Evaluator& evaluator, const Space& space, const TuneOptions& options,
                    Seconds enough) {
-  CandidatePool pool(evaluator, space, options, nullptr);
+  Threads threads(evaluator, options.threads);
+  CandidatePool pool(threads, space, options, nullptr);
   const std::vector<Picks> crossed = space.crossed_picks();
   pool.screen(crossed);
   Seconds least(std::numeric_limits<double>::infinity());

@@ -1,7 +1,7 @@
 #include <vector>
 
 #include "calib/cluster/nodes.hpp"
-#include "calib/cluster/team.hpp"
+#include "models/base/launch.hpp"
 #include "tests/catch.hpp"
 
 using namespace tidegate;
