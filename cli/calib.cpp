@@ -1,6 +1,5 @@
 #include "cli/calib.hpp"
 
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -9,11 +8,11 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
-#include "calib/kernels/kernels.hpp"
 #include "calib/profile/calibration_page.hpp"
 #include "calib/profile/diff.hpp"
 #include "calib/profile/show.hpp"
 #include "calib/run/run.hpp"
+#include "cli/blas.hpp"
 #include "cli/calib_progress.hpp"
 #include "cli/common.hpp"
 #include "models/base/error.hpp"
@@ -78,18 +77,6 @@ calib::RunOptions options_of(const CalibFlags& flags) {
   return options;
 }
 
-// A BLAS that does not know this CPU is slow by a factor; what mends it counts at the start of a
-// program only, so the program starts again with it.
-void use_blas_well(const CalibFlags& flags) {
-  const std::string remedy = cpu::blas_remedy();
-  const std::size_t equals = remedy.find('=');
-  if (equals == std::string::npos || flags.argv == nullptr) return;
-  const std::string name = remedy.substr(0, equals);
-  if (std::getenv(name.c_str()) != nullptr) return;
-  setenv(name.c_str(), remedy.substr(equals + 1).c_str(), 1);
-  execv("/proc/self/exe", flags.argv);  // returns only where it fails; then the BLAS stays as it is
-}
-
 calib::Outcome run_with_progress(const calib::RunOptions& options, calib::Team& team) {
   if (team.rank() != 0) return calib::run(options, team, {});
   CalibProgress progress;
@@ -102,7 +89,7 @@ int calib_command(const CalibFlags& flags) {
     print(calib::dry_run_text(options));
     return 0;
   }
-  use_blas_well(flags);
+  use_blas_well(flags.argv);
   const std::unique_ptr<calib::Team> team = calib::make_team();
   const bool speaks = team->rank() == 0;
   const calib::Outcome outcome = run_with_progress(options, *team);

@@ -44,7 +44,7 @@
 
 /// The executable: reads flags, calls one stage after the other, prints. Exit codes: 0 an answer
 /// ("does not fit" is one), 1 a check that failed, 2 the input is wrong, 3 the machine, 4 our own
-/// bug.
+/// bug, 5 a comparison that shows nothing because the machine was not quiet.
 namespace tidegate {
 namespace {
 
@@ -310,10 +310,8 @@ int run(int argc, char** argv) {
       "  tidegate validate published\n"
       "What a key or a word of a report means: tidegate explain policy.optimizer\n"
       "Help of a command: tidegate simulate --help\n"
-      "Exit codes: 0 an answer, \"does not fit\" included; 1 a check failed; 2 wrong input; 3 "
-      "machine "
-      "error;\n"
-      "4 internal error; 130 interrupted, with what was found until then");
+      "Exit codes: 0 an answer, \"does not fit\" included; 1 a check failed; 2 wrong input;\n"
+      "3 machine error; 4 internal error; 5 inconclusive; 130 interrupted, with what was found");
   int code = 0;
   SimulateFlags simulate_flags;
   InspectFlags inspect_flags;

@@ -25,7 +25,25 @@ std::string scenario_words(const PlanFlags& flags) {
   return words;
 }
 
-CompareOptions options_of(const PlanFlags& flags, ProgressLine& line) {
+/// How far the comparison is, and what it does on the machine at hand.
+class Progress {
+ public:
+  void begin(std::size_t done, std::size_t all, const std::string& name) {
+    done_ = done, all_ = all, name_ = name;
+    line_.show("machines", done_, all_, " (" + name_ + ")");
+  }
+  void show(const TuneOptions::Progress& p) {
+    line_.show("machines", done_, all_, fmt::format(" ({}: {} {})", name_, p.doing, p.done));
+  }
+  void wipe() const { line_.wipe(); }
+
+ private:
+  ProgressLine line_;
+  std::size_t done_ = 0, all_ = 0;
+  std::string name_;
+};
+
+CompareOptions options_of(const PlanFlags& flags, Progress& progress) {
   CompareOptions options;
   options.days = flags.days;
   options.budget = flags.budget;
@@ -38,8 +56,9 @@ CompareOptions options_of(const PlanFlags& flags, ProgressLine& line) {
                              .seed = flags.seed,
                              .threads = static_cast<std::int32_t>(options.assess.threads)};
   options.assess.is_stopped = was_interrupted;
-  options.progress = [&line](std::size_t done, std::size_t all, const std::string& name) {
-    line.show("machines", done, all, " (" + name + ")");
+  options.assess.progress = [&progress](const TuneOptions::Progress& p) { progress.show(p); };
+  options.progress = [&progress](std::size_t done, std::size_t all, const std::string& name) {
+    progress.begin(done, all, name);
   };
   return options;
 }
@@ -49,10 +68,10 @@ int plan_command(const PlanFlags& flags) {
   for (const std::string& set : flags.sets) overrides.push_back(read_override(set));
   const Catalog catalog = read_catalog(find_catalog(flags.catalog));
   const Job job = job_of(find_scenario(flags.scenario), overrides, flags.tokens, flags.sequences);
-  ProgressLine line;
+  Progress progress;
   watch_interrupts();
-  const Comparison comparison = compare_machines(catalog, job, options_of(flags, line));
-  line.wipe();
+  const Comparison comparison = compare_machines(catalog, job, options_of(flags, progress));
+  progress.wipe();
   if (!flags.csv.empty()) {
     write_atomically(flags.csv, [&](std::ostream& out) { out << to_csv(comparison); });
   }

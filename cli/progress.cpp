@@ -15,14 +15,15 @@ namespace {
 std::atomic<bool> interrupted = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-void on_interrupt(int) {
+void on_interrupt(int signal) {
   interrupted = true;
-  std::signal(SIGINT, SIG_DFL);
+  std::signal(signal, SIG_DFL);
 }
 
 }  // namespace
 
 void watch_interrupts() { std::signal(SIGINT, on_interrupt); }
+void watch_termination() { std::signal(SIGTERM, on_interrupt); }
 bool was_interrupted() { return interrupted.load(); }
 
 std::string time_text(double seconds) {

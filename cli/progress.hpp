@@ -12,6 +12,8 @@ constexpr int interrupted_code = 130;
 
 /// From now on Ctrl-C ends a search in good order; a second one ends the program at once.
 void watch_interrupts();
+/// The same of SIGTERM, which launchers send to all processes on Ctrl-C, and kill them soon after.
+void watch_termination();
 bool was_interrupted();
 
 /// "12 s", "3 min 5 s".

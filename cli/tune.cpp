@@ -1,6 +1,8 @@
 #include "cli/tune.hpp"
 
 #include <algorithm>
+#include <csignal>
+#include <memory>
 #include <optional>
 #include <ostream>
 #include <thread>
@@ -11,9 +13,11 @@
 #include "cli/progress.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
+#include "sim/ranks/ranks.hpp"
 #include "sim/report/words.hpp"
 #include "sim/search/explain.hpp"
 #include "sim/search/limits.hpp"
+#include "sim/search/parallel.hpp"
 #include "sim/search/tune.hpp"
 #include "sim/search/tune_page.hpp"
 
@@ -29,11 +33,19 @@ std::string command_of(const TuneFlags& flags) {
   return command;
 }
 
+std::size_t threads_of(const TuneFlags& flags, const Link* link) {
+  if (flags.threads > 0) return flags.threads;
+  const std::size_t here = link != nullptr ? link->size_here() : 1;
+  return std::max<std::size_t>(1, std::thread::hardware_concurrency() / here);
+}
+
+std::unique_ptr<Evaluator> evaluator_of(const TuneFlags& flags) {
+  return std::make_unique<Evaluator>(find_scenario(flags.scenario), overrides_of(flags));
+}
+
 TuneOptions options_of(const TuneFlags& flags, const Evaluator& evaluator, ProgressLine& line) {
   TuneOptions options;
   options.limits = read_limits(flags.limits, evaluator.scenario({}).machine);
-  options.threads =
-      flags.threads > 0 ? flags.threads : std::max(1U, std::thread::hardware_concurrency());
   options.margin = flags.margin / 100;
   options.simulates_all = !flags.over.empty();
   if (flags.simulations > 0) {
@@ -47,26 +59,39 @@ TuneOptions options_of(const TuneFlags& flags, const Evaluator& evaluator, Progr
   return options;
 }
 
-int tune_command(const TuneFlags& flags) {
+void check(const TuneFlags& flags) {
   if (flags.resumes && flags.results.empty())
     throw InputError("--resume: continues the file of --results FILE; give one");
   if (!flags.over.empty() && !flags.only.empty())
     throw InputError("--only chooses from the usual space, --over gives another; keep one of them");
-  const Evaluator evaluator(find_scenario(flags.scenario), overrides_of(flags));
+}
+
+// The process that searches, alone or with those that serve it.
+int search(const TuneFlags& flags, Link* link) {
+  check(flags);
+  const std::unique_ptr<Evaluator> evaluator = evaluator_of(flags);
   const Space space = flags.over.empty()
-                          ? default_space(evaluator.scenario({}), evaluator.values(), flags.only)
-                          : grid_of(flags.over, evaluator.values());
+                          ? default_space(evaluator->scenario({}), evaluator->values(), flags.only)
+                          : grid_of(flags.over, evaluator->values());
   ProgressLine line;
-  const TuneOptions options = options_of(flags, evaluator, line);
+  const TuneOptions options = options_of(flags, *evaluator, line);
+  const std::size_t threads = threads_of(flags, link);
+  std::unique_ptr<Evaluators> evaluators;
+  if (link != nullptr) {
+    evaluators = std::make_unique<Ranks>(*link, *evaluator, threads);
+  } else {
+    evaluators = std::make_unique<Threads>(*evaluator, threads);
+  }
   std::optional<ResultsLog> log;
   if (!flags.results.empty()) {
-    log.emplace(flags.results, evaluator,
+    log.emplace(flags.results, *evaluator,
                 flags.resumes ? ResultsLog::Mode::resume : ResultsLog::Mode::fresh);
   }
   watch_interrupts();
-  Tuning tuning = tune(evaluator, space, options, log ? &*log : nullptr);
+  if (link != nullptr) watch_termination();  // what launchers make of Ctrl-C
+  Tuning tuning = tune(*evaluators, space, options, log ? &*log : nullptr);
   line.wipe();
-  TuneReport report = report_tuning(evaluator, std::move(tuning), command_of(flags));
+  TuneReport report = report_tuning(*evaluator, std::move(tuning), command_of(flags));
   report.is_grid = options.simulates_all;
   for (const Axis& axis : space.axes) report.axes.push_back(axis.name);
   if (!flags.csv.empty()) {
@@ -78,6 +103,21 @@ int tune_command(const TuneFlags& flags) {
   }
   print(flags.json ? to_json(report) : to_text(report));
   return report.tuning.is_interrupted ? interrupted_code : 0;
+}
+
+// The other processes say nothing, and end when the first tells them to.
+int tune_command(const TuneFlags& flags) {
+  keep_freed_memory();
+  const std::unique_ptr<Link> link = make_link();
+  if (link == nullptr) return search(flags, nullptr);
+  if (link->rank() == 0) {
+    const StopOthers stops(*link);
+    return search(flags, link.get());
+  }
+  std::signal(SIGINT, SIG_IGN);
+  std::signal(SIGTERM, SIG_IGN);
+  serve(*link, threads_of(flags, link.get()), [&] { return evaluator_of(flags); });
+  return 0;
 }
 
 }  // namespace
@@ -101,7 +141,7 @@ void add_tune(CLI::App& app, TuneFlags& flags, int& code) {
       ->check(CLI::Range(1, 10'000'000));
   tune->add_option("--margin", flags.margin, "percent within which times are not told apart")
       ->check(CLI::Range(0.0, 50.0));
-  tune->add_option("--threads", flags.threads, "threads; all cores without it")
+  tune->add_option("--threads", flags.threads, "threads of each process; all cores without it")
       ->check(CLI::Range(1, 1024));
   tune->add_option("--results", flags.results, "append every finished simulation to this file")
       ->type_name("FILE");
@@ -118,6 +158,7 @@ void add_tune(CLI::App& app, TuneFlags& flags, int& code) {
       "  tidegate tune zero_infinity_70b --over policy.optimizer.buffer_count=8,16,32 --over "
       "policy.optimizer.sub_group_size=5e7,1e8 --csv grid.csv\n"
       "  tidegate tune mixtral_zero_infinity_a100 --results tune.jsonl --resume\n"
+      "  mpirun -n 8 tidegate tune mlp_offload_70b --threads 4\n"
       "Ctrl-C prints the best so far (exit code 130).");
   tune->callback([&flags, &code] { code = tune_command(flags); });
 }

@@ -66,7 +66,7 @@ int log_command(const LogFlags& flags) {
   print(flags.json ? to_json(comparison) : to_text(comparison));
   const LogRow* iteration = comparison.row("iteration");
   if (!flags.gate || !iteration) return 0;
-  return std::abs(iteration->error()) <= *flags.gate ? 0 : 1;
+  return std::abs(iteration->error().value_or(0)) <= *flags.gate ? 0 : 1;
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "cli/validate_run.hpp"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -12,11 +14,15 @@
 #include <CLI/CLI.hpp>
 
 #include "calib/rig/interrupt.hpp"
+#include "cli/blas.hpp"
 #include "cli/common.hpp"
 #include "cli/validate_train.hpp"
+#include "models/base/error.hpp"
 #include "models/base/files.hpp"
 #include "sim/report/trace.hpp"
 #include "validate/compare/comparison.hpp"
+#include "validate/native/native.hpp"
+#include "validate/page/comparison_page.hpp"
 #include "validate/suite/suite.hpp"
 #include "validate/suite/trial.hpp"
 
@@ -28,7 +34,10 @@ constexpr int interrupted = 130;  // as shells count SIGINT
 struct RigFlags {
   std::vector<std::string> storage;
   bool native = false, paced = false, json = false;
-  int tries = 1;
+  int tries = 0;  ///< 0: the usual number
+  std::int32_t draws = 0;
+  std::uint64_t seed = 7;
+  std::string html;
 };
 struct RunFlags : ScenarioFlags, RigFlags {
   double scale = 1, gate = 0.08;
@@ -36,11 +45,11 @@ struct RunFlags : ScenarioFlags, RigFlags {
   TrainFlags training;
 };
 struct SuiteFlags : RigFlags {
-  std::string only, file;
+  std::string only, file, hardware;
+  bool ungated = false;
 };
 
-void add_rig_flags(CLI::App& command, RigFlags& flags, int tries) {
-  flags.tries = tries;
+void add_rig_flags(CLI::App& command, RigFlags& flags, const char* tries) {
   CLI::Option* native =
       command.add_flag("--native", flags.native, "every work as fast as this machine does it");
   command
@@ -51,18 +60,28 @@ void add_rig_flags(CLI::App& command, RigFlags& flags, int tries) {
       .add_option("--storage", flags.storage,
                   "folder for a storage path, in the profile's order; given once, for all")
       ->type_name("DIR");
+  command.add_option("--tries", flags.tries, tries)->check(CLI::Range(1, 100));
   command
-      .add_option("--tries", flags.tries,
-                  "runs at most, until the machine is calm; the calmest counts")
-      ->check(CLI::Range(1, 100))
-      ->capture_default_str();
+      .add_option("--draws", flags.draws,
+                  "machines drawn from the profile's uncertainties for the prediction's interval")
+      ->check(CLI::Range(2, 100'000));
+  command.add_option("--seed", flags.seed,
+                     "of the draws, of the order of cases, of what is trained");
+  command.add_option("--html", flags.html, "write the comparison as one HTML page to this file");
   command.add_flag("--json", flags.json, "print JSON (docs/run_json.md)");
 }
 
-TrialOptions trial_of(const RigFlags& flags) {
+TrialOptions trial_of(const RigFlags& flags, int tries) {
   return {.pace = flags.native ? Pace::native : Pace::paced,
           .storage = flags.storage,
-          .tries = flags.tries};
+          .tries = flags.tries > 0 ? flags.tries : tries,
+          .draws = flags.draws,
+          .seed = flags.seed};
+}
+
+void write_page(const std::string& path, const page::Page& page) {
+  if (path.empty()) return;
+  write_atomically(path, [&](std::ostream& out) { out << page::to_html(page); });
 }
 
 // Ctrl-C ends the works under way and the threads; scratch files have no names.
@@ -78,34 +97,91 @@ int interruptible(Command&& command) {
 }
 
 int run_command(const RunFlags& flags) {
-  if (flags.training.train) return train_command(flags, flags.storage, flags.training, flags.json);
+  if (flags.training.train)
+    return train_command(flags, flags.storage, flags.training, flags.seed, flags.trace, flags.json);
+  if (flags.native) use_blas_well();
   Scenario scenario = load_scenario(find_scenario(flags.scenario), overrides_of(flags));
-  TrialOptions options = trial_of(flags);
+  TrialOptions options = trial_of(flags, 1);
   options.scale = flags.scale;
   options.gate = flags.gate;
   const Trial trial = run_trial(scenario, options);
+  const Expected& e = trial.expected;
   if (!flags.trace.empty()) {
-    const std::array runs = {TracedRun{"predicted", &trial.predicted},
+    const std::array runs = {TracedRun{"predicted", &e.predicted},
                              TracedRun{"measured", &trial.measured.timeline}};
     write_atomically(flags.trace, [&](std::ostream& out) {
-      write_trace(out, trial.plan, runs, trial.demands, trial.resources, scenario.allocator);
+      write_trace(out, e.plan, runs, e.demands, e.resources, scenario.allocator);
     });
   }
+  write_page(flags.html,
+             page::comparison_page(scenario.name, scenario.machine.name(), e.plan, e.predicted,
+                                   trial.measured.timeline, trial.comparison));
   print(flags.json ? to_json(trial.comparison) : to_text(trial.comparison));
   return trial.comparison.verdict == Verdict::differs ? 1 : 0;
 }
 
-void show_case(const std::string& name) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  fmt::print(stderr, "\r\033[K{}", name);
-  std::fflush(stderr);
+// On a terminal one line that changes; else a line for each, half a minute apart at least.
+class Progress {
+ public:
+  void operator()(const std::string& doing) {
+    if (isatty(STDERR_FILENO) != 0) {
+      fmt::print(stderr, "\r\033[K{}", doing);
+    } else if (const auto now = std::chrono::steady_clock::now(); now >= next_) {
+      fmt::print(stderr, "{}\n", doing);
+      next_ = now + std::chrono::seconds(30);
+    }
+    std::fflush(stderr);
+  }
+  static void wipe() {
+    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+  }
+
+ private:
+  std::chrono::steady_clock::time_point next_{};
+};
+
+int code_of(Verdict verdict) {
+  constexpr int inconclusive = 5;
+  switch (verdict) {
+    case Verdict::agrees:
+      return 0;
+    case Verdict::differs:
+      return 1;
+    case Verdict::inconclusive:
+      return inconclusive;
+  }
+  return 1;
+}
+
+int native_command(const SuiteFlags& flags) {
+  use_blas_well();
+  NativeOptions options{.file = flags.file,
+                        .only = flags.only,
+                        .hardware = flags.hardware,
+                        .storage = flags.storage,
+                        .seed = flags.seed,
+                        .is_gated = !flags.ungated};
+  if (flags.tries > 0) options.rounds = options.floor_runs = flags.tries;
+  options.least_clean = std::min(options.least_clean, options.rounds);
+  if (flags.draws > 0) options.draws = flags.draws;
+  options.progress = Progress();
+  const NativeSuite suite = run_native(options);
+  Progress::wipe();
+  write_page(flags.html, page::native_page(suite));
+  print(flags.json ? to_json(suite) : to_text(suite));
+  return code_of(suite.verdict());
 }
 
 int suite_command(const SuiteFlags& flags) {
-  SuiteOptions options{.file = flags.file, .only = flags.only, .trial = trial_of(flags)};
-  options.progress = show_case;
+  if (flags.native) return native_command(flags);
+  if (!flags.hardware.empty()) {
+    throw InputError("--hardware is for --native; the cases of the paced suite name their profile");
+  }
+  SuiteOptions options{.file = flags.file, .only = flags.only, .trial = trial_of(flags, 3)};
+  options.progress = Progress();
   const Suite suite = run_suite(options);
-  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
+  Progress::wipe();
+  write_page(flags.html, page::suite_page(suite));
   print(flags.json ? to_json(suite) : to_text(suite));
   return suite.holds() ? 0 : 1;
 }
@@ -116,7 +192,8 @@ void add_validate_run(CLI::App& validate, int& code) {
   const auto flags = std::make_shared<RunFlags>();
   CLI::App* run = validate.add_subcommand("run", "run a scenario's plan for real, and compare");
   add_scenario_flags(*run, *flags);
-  add_rig_flags(*run, *flags, 1);
+  add_rig_flags(*run, *flags,
+                "runs at most, until the machine is calm; the calmest counts (usually 1)");
   run->add_option("--scale", flags->scale, "part of all bytes, kernels and times that is run")
       ->check(CLI::Range(1e-6, 1.0))
       ->capture_default_str();
@@ -143,7 +220,14 @@ void add_validate_suite(CLI::App& validate, int& code) {
   const auto flags = std::make_shared<SuiteFlags>();
   CLI::App* suite =
       validate.add_subcommand("suite", "run many policies for real: mean and worst error");
-  add_rig_flags(*suite, *flags, 3);
+  add_rig_flags(*suite, *flags,
+                "paced: runs at most, until the machine is calm; the calmest counts (usually 3). "
+                "native: clean runs wanted of each case (usually 5)");
+  suite->add_flag("--ungated", flags->ungated,
+                  "native: count samples and runs beside other work too; the report says so");
+  suite->add_option("--hardware", flags->hardware,
+                    "native: a profile of this machine that tidegate calib wrote, instead of "
+                    "measuring now");
   suite->add_option("--case", flags->only, "only cases whose name contains this");
   suite->add_option("--file", flags->file, "cases of this file instead of those that ship")
       ->type_name("FILE");
@@ -151,7 +235,12 @@ void add_validate_suite(CLI::App& validate, int& code) {
       "Examples:\n"
       "  tidegate validate suite --storage /tmp\n"
       "  tidegate validate suite --storage /tmp --case SSDTrain --json\n"
-      "Exit code 1 when a mean or worst error is outside its gate, 130 on Ctrl-C.");
+      "  tidegate validate suite --native --storage /mnt/nvme0 --html native.html\n"
+      "A native suite measures this machine first, then runs every case several times; runs beside "
+      "other\n"
+      "work do not count. It writes up to 64 GiB to the drive.\n"
+      "Exit code 1 when an error is outside its gate, 5 when too few native cases have clean runs, "
+      "130 on Ctrl-C.");
   suite->callback([flags, &code] { code = interruptible([&] { return suite_command(*flags); }); });
 }
 

@@ -1,7 +1,11 @@
 #include "cli/validate_train.hpp"
 
+#include <array>
+
 #include <CLI/CLI.hpp>
 
+#include "models/base/files.hpp"
+#include "sim/report/trace.hpp"
 #include "validate/execute/trained_scenario.hpp"
 
 namespace tidegate {
@@ -11,12 +15,13 @@ void add_train_flags(CLI::App& run, TrainFlags& flags) {
       "--train", flags.train,
       "train the network for real under the plan, and without it: losses and parameters must be "
       "the same bit for bit");
+  // Real arithmetic takes the time that it takes, all of it, once.
+  for (const char* other : {"--paced", "--tries", "--scale", "--gate", "--draws", "--html"})
+    train->excludes(run.get_option(other));
   const auto of_training = [&](CLI::Option* option) { option->needs(train); };
   of_training(run.add_option("--steps", flags.steps, "of the training")
                   ->check(CLI::Range(1, 60'000))
                   ->capture_default_str());
-  of_training(
-      run.add_option("--seed", flags.seed, "of parameters and batches")->capture_default_str());
   of_training(run.add_flag("--threads", flags.threads,
                            "ranks are threads of one process; else each is a process"));
   CLI::Option* checkpoint =
@@ -33,16 +38,25 @@ void add_train_flags(CLI::App& run, TrainFlags& flags) {
 }
 
 int train_command(const ScenarioFlags& from, const std::vector<std::string>& storage,
-                  const TrainFlags& flags, bool is_json) {
+                  const TrainFlags& flags, std::uint64_t seed, const std::string& trace,
+                  bool is_json) {
   Scenario scenario = load_scenario(find_scenario(from.scenario), overrides_of(from));
   const TrainedScenario trained = train_scenario(scenario, {.storage = storage,
                                                             .steps = flags.steps,
-                                                            .seed = flags.seed,
+                                                            .seed = seed,
                                                             .in_one_process = flags.threads,
                                                             .checkpoint = flags.checkpoint,
                                                             .every = flags.every,
                                                             .resume = flags.resume,
                                                             .deaths = {}});
+  if (!trace.empty()) {
+    const std::array runs = {TracedRun{"predicted", &trained.plan.timeline},
+                             TracedRun{"trained", &trained.timeline}};
+    write_atomically(trace, [&](std::ostream& out) {
+      write_trace(out, trained.plan.plan, runs, trained.plan.demands, trained.plan.resources,
+                  scenario.allocator);
+    });
+  }
   print(is_json ? to_json(trained) : to_text(trained));
   return trained.is_same() ? 0 : 1;
 }

@@ -68,7 +68,10 @@ Measurements pooled(const std::vector<NodeMeasurements>& nodes) {
       at->blocks.insert(at->blocks.end(), row.blocks.begin(), row.blocks.end());
       for (const std::string& fault : row.faults) at->faults.push_back(node.id + ": " + fault);
     }
-    all.canaries.insert(all.canaries.end(), own.canaries.begin(), own.canaries.end());
+    for (Canary canary : own.canaries) {
+      canary.name = node.id + "." + canary.name;  // the drift is each node's own
+      all.canaries.push_back(std::move(canary));
+    }
     all.passes = std::max(all.passes, own.passes);
     all.accepted += own.accepted;
     all.rejected += own.rejected;

@@ -15,7 +15,7 @@ struct NodeMeasurements {
 };
 
 /// The blocks of all nodes in one: the median is that of a typical node, the spread holds what
-/// nodes differ by. Rows that only some nodes have stay.
+/// nodes differ by. Rows that only some nodes have stay. Canaries are named after their node.
 Measurements pooled(const std::vector<NodeMeasurements>& nodes);
 
 /// A node that is slower than the rest at one row.

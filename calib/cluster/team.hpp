@@ -43,13 +43,6 @@ class Team {
 /// Elsewhere InputError or MachineError, as the failure was. Waits asleep for the slowest.
 void agree(Team& team, const std::exception_ptr& failure);
 
-/// Whether a launcher started several of us, by the variables that Open MPI, MPICH, PMIx and Slurm
-/// set; `environment` as getenv gives it.
-bool is_launched(const std::vector<std::pair<std::string, std::string>>& environment);
-/// Why MPI could not start in a launched process, where that is known: srun without a kind of PMI,
-/// under which MPI_Init ends the process. Empty otherwise.
-std::string why_no_mpi(const std::vector<std::pair<std::string, std::string>>& environment);
-
 /// MPI when a launcher started us, else alone. Throws InputError when a launcher started a build
 /// without MPI, for every process would write the same file, and for what why_no_mpi says.
 std::unique_ptr<Team> make_team();

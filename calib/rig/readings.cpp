@@ -66,6 +66,18 @@ Readings read_system(const std::string& device) {
   return readings;
 }
 
+Traffic own_traffic() {
+  Traffic traffic;
+  std::istringstream lines(detail::text_of("/proc/self/io"));
+  for (std::string line; std::getline(lines, line);) {
+    const auto words = detail::words_of(line);
+    if (words.size() != 2) continue;
+    if (words[0] == "read_bytes:") traffic.read = std::strtoll(words[1].c_str(), nullptr, 10);
+    if (words[0] == "write_bytes:") traffic.written = std::strtoll(words[1].c_str(), nullptr, 10);
+  }
+  return traffic;
+}
+
 Foreign foreign(const Readings& before, const Readings& after, std::int64_t own_read,
                 std::int64_t own_written) {
   const double seconds = 1e-9 * static_cast<double>(after.at - before.at);

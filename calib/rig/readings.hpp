@@ -22,6 +22,13 @@ struct Readings {
 /// `device`: a block device as FileSystem names it, or empty.
 Readings read_system(const std::string& device = "");
 
+/// Bytes that this process has moved to and from block devices so far, all its threads together
+/// (proc(5), /proc/PID/io: read_bytes, write_bytes); -1 where the system does not count them.
+struct Traffic {
+  std::int64_t read = -1, written = -1;
+};
+Traffic own_traffic();
+
 /// What happened between two readings that was not ours.
 struct Foreign {
   double cores = 0;             ///< cores kept busy by others, on average

@@ -108,6 +108,13 @@ void PlanBuilder::watch(ChoiceId choice, TaskId watched) {
   plan_.choices[index(choice)].watched = watched;
 }
 
+void PlanBuilder::expect(std::size_t times) {
+  plan_.tasks.reserve(times * plan_.tasks.size());
+  plan_.after_list.reserve(times * plan_.after_list.size());
+  plan_.effect_list.reserve(times * plan_.effect_list.size());
+  plan_.buffers.reserve(times * plan_.buffers.size());
+}
+
 TaskId PlanBuilder::add(const NewTask& task, WorkId work, std::span<const TaskId> after,
                         std::span<const Effect> effects) {
   const auto id = next_id<TaskId>(plan_.tasks);

@@ -189,6 +189,8 @@ class PlanBuilder {
   /// Iteration and phase of the tasks added from now on.
   void enter(std::uint16_t iteration, Phase phase) { iteration_ = iteration, phase_ = phase; }
   std::uint16_t iteration() const { return iteration_; }
+  /// The finished plan will be about `times` as long as it is now.
+  void expect(std::size_t times);
 
   TaskId add(const NewTask& task, WorkId work, std::span<const TaskId> after,
              std::span<const Effect> effects = {});

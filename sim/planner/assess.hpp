@@ -5,30 +5,13 @@
 #include <vector>
 
 #include "sim/planner/builds.hpp"
+#include "sim/planner/job.hpp"
 #include "sim/report/report.hpp"
 #include "sim/run/interval.hpp"
 #include "sim/search/tune.hpp"
 
 /// What one machine does for one workload: the tuned policy, its speed, what binds it, its price.
 namespace tidegate::planner {
-
-/// What every machine is asked to do. The global batch is fixed: each divides it among its GPUs in
-/// its own way, and accumulates the rest.
-struct Job {
-  std::string name, path;  ///< of the scenario; hardware and policy may be left out
-  std::vector<Override> overrides;
-  std::int64_t sequences = 0;  ///< of one iteration
-  double tokens_per_sequence = 0;
-  double tokens = 0;  ///< of the run
-  double tokens_per_iteration() const {
-    return static_cast<double>(sequences) * tokens_per_sequence;
-  }
-};
-
-/// `sequences` of an iteration; 0: those of the scenario on its own machine. Throws InputError with
-/// the problems of the scenario.
-Job job_of(const std::string& path, const std::vector<Override>& overrides, double tokens,
-           std::int64_t sequences = 0);
 
 struct AssessOptions {
   std::size_t simulations = 16;          ///< of the search for a policy, at most

@@ -43,11 +43,13 @@ Html front_picture(const Comparison& c) {
   Chart::Series front{.name = "front", .points = {}}, behind{.name = "behind it", .points = {}};
   behind.is_joined = false;
   std::string words;
+  const std::vector<std::size_t> order = by_cost(c);
   const auto point = [&](std::size_t i) {
     const Assessment& a = c.machines[i];
+    const auto number = std::ranges::find(order, i) - order.begin() + 1;
     const std::string title = fmt::format("{}: {}, {}", a.build.name, days_text(a.days()),
                                           money_text(c, a.costs.total()));
-    return Chart::Point{a.days(), a.costs.total(), a.build.name, title};
+    return Chart::Point{a.days(), a.costs.total(), std::to_string(number), title};
   };
   for (const std::size_t i : c.front) {
     front.points.push_back(point(i));
@@ -56,7 +58,6 @@ Html front_picture(const Comparison& c) {
   for (const std::size_t i : c.trained()) {
     if (is_on_front(c, i)) continue;
     behind.points.push_back(point(i));
-    behind.points.back().label.clear();
   }
   if (front.points.empty()) return {};
   Chart chart{.title = "Cost against time",
@@ -80,19 +81,18 @@ Html machines_table(const Comparison& c) {
                          "drive life"},
               .rows = {},
               .align = {}};
-  std::vector<std::size_t> order = c.trained();
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return c.machines[i].costs.total(); });
-  for (const std::size_t i : order) {
+  for (const std::size_t i : by_cost(c)) {
     const Assessment& a = c.machines[i];
-    t.rows.push_back({a.build.name, is_on_front(c, i) ? "yes" : "",
-                      number_text(a.tokens_per_second), number_text(a.days()),
-                      money(a.costs.total()), number_text(c.per_million(a)),
+    t.rows.push_back({fmt::format("{}. {}", t.rows.size() + 1, a.build.name),
+                      is_on_front(c, i) ? "yes" : "", number_text(a.tokens_per_second),
+                      number_text(a.days()), money(a.costs.total()), number_text(c.per_million(a)),
                       money(a.costs.purchase), binding_text(a)});
     costs.rows.push_back({a.build.name, money(a.costs.capital), money(a.costs.energy),
                           money(a.costs.replacement), money(a.costs.rent),
                           number_text(a.costs.kilowatt_hours), life_text(a)});
   }
-  Html html = page::table(t, "Machines, cheapest first; money in " + c.currency);
+  Html html = page::table(
+      t, "Machines, cheapest first, numbered as in the picture; money in " + c.currency);
   html += page::table(costs, "What the cost of the run is made of, " + c.currency);
   return html;
 }

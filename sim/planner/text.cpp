@@ -31,13 +31,6 @@ std::string head(const Comparison& c, std::size_t width) {
   return text + wrapped(question_text(c), width);
 }
 
-// Cheapest first.
-std::vector<std::size_t> by_cost(const Comparison& c) {
-  std::vector<std::size_t> order = c.trained();
-  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return c.machines[i].costs.total(); });
-  return order;
-}
-
 // Numbers are those of the first table, * the front.
 std::string machines_text(const Comparison& c) {
   Table table{.header = {"", "machine", "tokens/s", "days", "cost", "per M", "purchase"},

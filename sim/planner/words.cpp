@@ -70,6 +70,12 @@ std::string none_text(const Comparison& c) {
 
 }  // namespace
 
+std::vector<std::size_t> by_cost(const Comparison& c) {
+  std::vector<std::size_t> order = c.trained();
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return c.machines[i].costs.total(); });
+  return order;
+}
+
 std::string money_text(const Comparison& c, Money money) {
   const bool is_small = std::abs(money) < 100;
   return fmt::format(

@@ -8,6 +8,9 @@
 /// What text and page say alike.
 namespace tidegate::planner {
 
+/// Machines with a prediction, cheapest first.
+std::vector<std::size_t> by_cost(const Comparison& c);
+
 /// "4120 USD"; below a hundred with two decimals.
 std::string money_text(const Comparison& c, Money money);
 std::string days_text(double days);

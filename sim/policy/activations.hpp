@@ -27,12 +27,12 @@ using StageEffects = std::vector<std::vector<Effect>>;
 /// The storages that a layer's operators save, each once; of the attention core alone, or of all
 /// but the core.
 enum class Part : std::uint8_t { all, core, outside_core };
-std::vector<SavedTensor> storages_of(const Layer& layer, Part part);
+std::vector<const SavedTensor*> storages_of(const Layer& layer, Part part);
 
 /// Allocates, on every rank of the stage, the buffers that a micro-batch keeps of a layer for its
 /// backward, beside those that it keeps already; and frees all of them.
 void keep_until_backward(Step& step, const Visit& visit, const char* owner,
-                         std::span<const SavedTensor> tensors, StageEffects& effects);
+                         std::span<const SavedTensor* const> tensors, StageEffects& effects);
 void keep_until_backward(Step& step, const Visit& visit, const char* owner, Bytes bytes,
                          StageEffects& effects);
 void free_kept(Step& step, const Visit& visit, StageEffects& effects);

@@ -32,7 +32,11 @@ class Walker {
 
   Plan run(std::int32_t iterations) {
     prepare();
-    for (std::int32_t i = 0; i < iterations; ++i) iteration(i);
+    for (std::int32_t i = 0; i < iterations; ++i) {
+      iteration(i);
+      // Iterations are alike.
+      if (i == 0) step_.plan().expect(static_cast<std::size_t>(iterations) + 1);
+    }
     return step_.close(iterations);
   }
 

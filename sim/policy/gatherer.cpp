@@ -43,7 +43,8 @@ Gatherer::Gatherer(Step& step, const ParameterPolicy& parameters)
       max_live_(step.setting().zero.max_live),
       max_reuse_distance_(step.setting().zero.max_reuse_distance),
       element_bytes_(bytes_per_element(step.setting().graph.dtype)),
-      owner_(step.plan().owner("gathered parameters")) {
+      owner_(step.plan().owner("gathered parameters")),
+      ranks_(step.ranks()) {
   for (const Layer& layer : step.setting().graph.layers) {
     sub_modules_.push_back(is_active_ ? split(step, layer) : std::vector{whole(layer)});
   }
@@ -54,7 +55,11 @@ void Gatherer::begin(std::span<const Visit> visits, bool is_recorded) {
   at_ = 0;
   is_recorded_ = is_recorded;
   for (const Visit& visit : visits) add_uses(visit);
-  if (is_active_) find_reuse(max_reuse_distance_);
+  if (!is_active_) return;
+  find_reuse(max_reuse_distance_);
+  buffers_.resize(uses_.size() * ranks_);
+  gathers_.resize(uses_.size() * ranks_);
+  kernels_.resize(uses_.size() * ranks_);
 }
 
 void Gatherer::add_uses(const Visit& visit) {
@@ -83,7 +88,7 @@ void Gatherer::find_reuse(std::int64_t max_reuse_distance) {
 }
 
 bool Gatherer::is_present(std::size_t use) const {
-  return uses_[use].elements == 0 || uses_[use].is_gathered_before || !uses_[use].gather.empty();
+  return uses_[use].elements == 0 || uses_[use].is_gathered_before || uses_[use].is_gathered;
 }
 
 // Whether the uses between the last one computed and `use` leave room below max_live.
@@ -106,51 +111,53 @@ Gatherer::Ready Gatherer::next(Step& step) {
   }
   const Use& use = uses_[at_];
   if (use.elements == 0) return ready;
-  ready.after = use.gather;
+  ready.after = row(gathers_, at_);
   if (use.reused) {
-    uses_[*use.reused].buffers = use.buffers;
-    uses_[*use.reused].gather = use.gather;
+    std::ranges::copy(row(buffers_, at_), row(buffers_, *use.reused).begin());
+    std::ranges::copy(row(gathers_, at_), row(gathers_, *use.reused).begin());
+    uses_[*use.reused].is_gathered = true;
   } else {
-    ready.frees = use.buffers;
+    ready.frees = row(buffers_, at_);
   }
   return ready;
 }
 
-void Gatherer::used(std::vector<TaskId> kernels) { uses_[at_++].kernels = std::move(kernels); }
+void Gatherer::used(std::span<const TaskId> kernels) {
+  if (is_active_) std::ranges::copy(kernels, row(kernels_, at_).begin());
+  ++at_;
+}
 
 void Gatherer::gather(Step& step, std::size_t index) {
-  Use& use = uses_[index];
-  use.gather.resize(step.ranks());
-  use.buffers.resize(step.ranks());
   for (const Communicator& c : step.data_groups(0)) gather(step, index, c);
+  uses_[index].is_gathered = true;
 }
 
 void Gatherer::gather(Step& step, std::size_t index, const Communicator& communicator) {
-  Use& use = uses_[index];
+  const Use& use = uses_[index];
   const auto item = static_cast<std::int32_t>(use.layer);
   const Bytes bytes(static_cast<double>(use.elements) * element_bytes_);
   const RankGroup& group = communicator.group;
-  std::vector<TaskId> after;
-  std::vector<Effect> effects;
-  const std::vector<std::int32_t> tensors = tensors_of(step, use);
+  const auto buffers = row(buffers_, index);
+  const Shards shards{sub_modules_[use.layer][use.sub_module].shard, tensors_of(step, use)};
+  after_.clear(), effects_.clear();
   for (std::uint16_t i = 0; i < group.here; ++i) {
     const std::uint16_t r = group.rank(i);
-    std::vector<TaskId> open = gate(index, r);
     const auto thread = step.rank(r).thread.tasks();
-    open.insert(open.end(), thread.begin(), thread.end());
-    const Shards shards{sub_modules_[use.layer][use.sub_module].shard, tensors};
-    for (const TaskId t : parameters_.fetch(step, r, item, shards, open)) after.push_back(t);
-    use.buffers[r] = step.plan().buffer(step.gpu_pool(r), owner_, bytes);
-    effects.push_back(allocate(use.buffers[r]));
+    gate_.clear();
+    add_gate(index, r, gate_);
+    gate_.insert(gate_.end(), thread.begin(), thread.end());
+    for (const TaskId t : parameters_.fetch(step, r, item, shards, gate_)) after_.push_back(t);
+    buffers[r] = step.plan().buffer(step.gpu_pool(r), owner_, bytes);
+    effects_.push_back(allocate(buffers[r]));
   }
   const Work work = step.collective(CollectiveKind::all_gather, bytes, group);
   const TaskId task =
-      step.add("gather parameters", communicator.lane, group.first, item, work, after, effects);
-  for (std::uint16_t i = 0; i < group.here; ++i) use.gather[group.rank(i)] = task;
+      step.add("gather parameters", communicator.lane, group.first, item, work, after_, effects_);
+  for (std::uint16_t i = 0; i < group.here; ++i) row(gathers_, index)[group.rank(i)] = task;
   if (step.bindings == nullptr) return;
   std::vector<PoolId> from;
   for (std::uint16_t r = 0; r < step.ranks(); ++r) from.push_back(step.gpu_pool(r));
-  step.bindings->gathered(task, tensors, from, !parameters_.stays_on_gpu(), use.buffers);
+  step.bindings->gathered(task, shards.tensors, from, !parameters_.stays_on_gpu(), buffers);
 }
 
 std::vector<std::int32_t> Gatherer::tensors_of(const Step& step, const Use& use) const {
@@ -161,19 +168,20 @@ std::vector<std::int32_t> Gatherer::tensors_of(const Step& step, const Use& use)
 }
 
 // What must have happened on a rank before `use` may be gathered; at_ is the use being entered.
-std::vector<TaskId> Gatherer::gate(std::size_t use, std::uint16_t rank) const {
-  std::vector<TaskId> gate;
+void Gatherer::add_gate(std::size_t use, std::uint16_t rank, std::vector<TaskId>& gate) const {
+  const auto at = [&](const std::vector<TaskId>& list, std::size_t i) {
+    return list[i * ranks_ + rank];
+  };
   // The entered use begins when its parameters are there and the kernels before it have ended.
-  if (use > at_ && !uses_[at_].gather.empty()) gate.push_back(uses_[at_].gather[rank]);
-  if (at_ > 0) gate.push_back(uses_[at_ - 1].kernels[rank]);
+  if (use > at_ && uses_[at_].is_gathered) gate.push_back(at(gathers_, at_));
+  if (at_ > 0) gate.push_back(at(kernels_, at_ - 1));
   std::int64_t live = 0;
   for (std::size_t i = use; i-- > 0;) {
     live += uses_[i].elements;
     if (live < max_live_) continue;
-    if (i < at_) gate.push_back(uses_[i].kernels[rank]);
+    if (i < at_) gate.push_back(at(kernels_, i));
     break;
   }
-  return gate;
 }
 
 }  // namespace tidegate

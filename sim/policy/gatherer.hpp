@@ -50,31 +50,34 @@ class Gatherer {
   std::span<const SubModule> sub_modules(std::size_t layer) const { return sub_modules_[layer]; }
 
   struct Ready {
-    std::vector<TaskId> after;    ///< by rank: what computing has to wait for, or empty
-    std::vector<BufferId> frees;  ///< by rank: gathered parameters that end with this use, or empty
+    std::span<const TaskId> after;    ///< by rank: what computing has to wait for, or empty
+    std::span<const BufferId> frees;  ///< by rank: gathered parameters that end here, or empty
   };
   /// Before the kernels of the next use are added: gathers its parameters if they are not there,
   /// and those of the uses to prefetch.
+  /// It holds until begin().
   Ready next(Step& step);
   /// The kernels of that use, by rank.
-  void used(std::vector<TaskId> kernels);
+  void used(std::span<const TaskId> kernels);
 
  private:
   struct Use {
     std::size_t layer = 0, sub_module = 0;
     std::int64_t elements = 0;
-    bool is_gathered_before = false;    ///< kept from its previous use
+    bool is_gathered_before = false;  ///< kept from its previous use
+    bool is_gathered = false;
     std::optional<std::size_t> reused;  ///< the later use that it is kept for
-    std::vector<BufferId> buffers;      ///< by rank
-    std::vector<TaskId> gather;         ///< by rank, once it is gathered
-    std::vector<TaskId> kernels;        ///< by rank
   };
 
   void add_uses(const Visit& visit);
   void find_reuse(std::int64_t max_reuse_distance);
   bool is_present(std::size_t use) const;
   bool may_prefetch(std::size_t use) const;
-  std::vector<TaskId> gate(std::size_t use, std::uint16_t rank) const;
+  void add_gate(std::size_t use, std::uint16_t rank, std::vector<TaskId>& gate) const;
+  template <class T>
+  std::span<T> row(std::vector<T>& list, std::size_t use) const {
+    return {list.data() + use * ranks_, ranks_};
+  }
   void gather(Step& step, std::size_t use);
   void gather(Step& step, std::size_t use, const Communicator& communicator);
   std::vector<std::int32_t> tensors_of(const Step& step, const Use& use) const;
@@ -87,6 +90,12 @@ class Gatherer {
   OwnerId owner_;
   std::vector<std::vector<SubModule>> sub_modules_;  // by layer
   std::vector<Use> uses_;
+  std::size_t ranks_;
+  std::vector<BufferId> buffers_;     // by use and rank, like the next two
+  std::vector<TaskId> gathers_;       // of uses that are gathered
+  std::vector<TaskId> kernels_;       // of uses before at_
+  std::vector<TaskId> gate_, after_;  // of the gather being added
+  std::vector<Effect> effects_;
   std::size_t at_ = 0;
 };
 

@@ -173,8 +173,12 @@ void GradientBuckets::gather_updated(const Communicator& communicator) {
   const RankGroup& group = communicator.group;
   const bool keeps_all = zero().stage < 3;
   std::int64_t elements = 0;
-  for (const Parameter& p : parameters_in_order(step_.graph_of(group.first))) {
-    if (keeps_all || p.elements < zero().persistence_threshold) elements += p.elements;
+  for (const Layer& layer : step_.graph_of(group.first).layers) {
+    for (const Operator& op : layer.operators) {
+      for (const Parameter& p : op.parameters) {
+        if (keeps_all || p.elements < zero().persistence_threshold) elements += p.elements;
+      }
+    }
   }
   if (elements == 0) return;
   std::vector<TaskId> after;

@@ -1,5 +1,6 @@
 #include "sim/policy/activations.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "sim/policy/bindings.hpp"
@@ -64,11 +65,9 @@ class TensorByTensor final : public SegmentHooks {
         owner_(step.plan().owner(owner)),
         saved_(first_saved(step.graph().layers[visit.layer])) {}
   bool is_by_operator() const override { return true; }
-  Beside before(std::uint16_t rank, const Segment& segment) override {
-    Beside beside;
+  void before(std::uint16_t rank, const Segment& segment, Beside& beside) override {
     visit_.pass == Pass::backward ? release(rank, segment, beside.effects)
                                   : keep(rank, segment, beside.effects);
-    return beside;
   }
 
  private:
@@ -114,14 +113,16 @@ void free_by_operator(Step& step, const char* name, const Visit& visit) {
   step.on_layer(name, visit, hooks);
 }
 
-std::vector<SavedTensor> storages_of(const Layer& layer, Part part) {
-  std::vector<SavedTensor> tensors;
-  std::set<std::int32_t> seen;
+std::vector<const SavedTensor*> storages_of(const Layer& layer, Part part) {
+  std::vector<const SavedTensor*> tensors;
+  std::vector<std::int32_t> seen;  // few
   const auto add = [&](bool is_core, bool is_wanted) {
     for (const Operator& op : layer.operators) {
       if (op.is_attention_core != is_core) continue;
       for (const SavedTensor& t : op.saved) {
-        if (seen.insert(t.identity).second && is_wanted) tensors.push_back(t);
+        if (std::ranges::find(seen, t.identity) != seen.end()) continue;
+        seen.push_back(t.identity);
+        if (is_wanted) tensors.push_back(&t);
       }
     }
   };
@@ -131,15 +132,15 @@ std::vector<SavedTensor> storages_of(const Layer& layer, Part part) {
 }
 
 void keep_until_backward(Step& step, const Visit& visit, const char* owner,
-                         std::span<const SavedTensor> tensors, StageEffects& effects) {
+                         std::span<const SavedTensor* const> tensors, StageEffects& effects) {
   const OwnerId id = step.plan().owner(owner);
   const std::uint16_t first = step.layout().first_rank(visit.stage);
   for (const std::uint16_t r : step.crew(visit.stage)) {
-    for (const SavedTensor& t : tensors) {
-      const BufferId buffer = step.plan().buffer(step.gpu_pool(r), id, t.bytes);
+    for (const SavedTensor* t : tensors) {
+      const BufferId buffer = step.plan().buffer(step.gpu_pool(r), id, t->bytes);
       step.kept(visit, r).push_back(buffer);
       effects[static_cast<std::size_t>(r - first)].push_back(allocate(buffer));
-      if (step.bindings != nullptr) step.bindings->put(visit, r, t.identity, 0, {{buffer, {}}});
+      if (step.bindings != nullptr) step.bindings->put(visit, r, t->identity, 0, {{buffer, {}}});
     }
   }
 }
@@ -147,7 +148,8 @@ void keep_until_backward(Step& step, const Visit& visit, const char* owner,
 void keep_until_backward(Step& step, const Visit& visit, const char* owner, Bytes bytes,
                          StageEffects& effects) {
   const SavedTensor tensor{"", bytes, 0, 0};
-  keep_until_backward(step, visit, owner, {&tensor, 1}, effects);
+  const SavedTensor* const tensors[] = {&tensor};
+  keep_until_backward(step, visit, owner, tensors, effects);
 }
 
 void free_kept(Step& step, const Visit& visit, StageEffects& effects) {

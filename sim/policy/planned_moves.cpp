@@ -155,8 +155,7 @@ class PlannedMoves::Hooks final : public SegmentHooks {
       : policy_(policy), step_(step), visit_(visit) {}
   bool is_by_operator() const override { return true; }
 
-  Beside before(std::uint16_t rank, const Segment& s) override {
-    Beside beside;
+  void before(std::uint16_t rank, const Segment& s, Beside& beside) override {
     const std::size_t point = policy_.point(visit_, s.first);
     if (visit_.pass == Pass::forward) {
       policy_.allocate_saved(step_, visit_, rank, s.first, beside);
@@ -166,7 +165,6 @@ class PlannedMoves::Hooks final : public SegmentHooks {
     }
     if (policy_.is_planned()) policy_.drop(visit_, rank, point, beside);
     if (visit_.pass == Pass::backward) policy_.free_used(visit_, rank, s.first, beside);
-    return beside;
   }
   void behind(std::uint16_t rank, const Segment& s, TaskId kernels) override {
     policy_.note(visit_, rank, s.first, kernels);

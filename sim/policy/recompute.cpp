@@ -37,10 +37,9 @@ class FullRecompute final : public ActivationPolicy {
     StageEffects effects(step.layout().ranks_per_stage());
     const LayerGraph& graph = step.graph();
     const Layer& layer = graph.layers[visit.layer];
-    const auto saved = storages_of(layer, Part::all);
     if (visit.pass == Pass::forward) {
       if (!is_recomputed(graph, visit.layer)) {
-        keep_until_backward(step, visit, "activations", saved, effects);
+        keep_until_backward(step, visit, "activations", storages_of(layer, Part::all), effects);
       } else if (segment_start(graph, visit.layer) == visit.layer) {
         keep_until_backward(step, visit, "checkpoints", layer.input, effects);
       }
@@ -48,7 +47,8 @@ class FullRecompute final : public ActivationPolicy {
     } else if (visit.pass == Pass::recompute) {
       // From here on the layer's input is among its saved tensors.
       if (segment_start(graph, visit.layer) == visit.layer) free_kept(step, visit, effects);
-      keep_until_backward(step, visit, "recomputed activations", saved, effects);
+      keep_until_backward(step, visit, "recomputed activations", storages_of(layer, Part::all),
+                          effects);
       step.on_layer("recompute", visit, std::move(effects));
     } else {
       free_kept(step, visit, effects);

@@ -46,6 +46,16 @@ std::vector<Kernel> kernels_of(const Layer& layer, Pass pass, const Segment& seg
   return kernels;
 }
 
+std::size_t count_kernels(const Layer& layer, Pass pass, const Segment& segment) {
+  if (pass == Pass::recompute_core) return layer.core_kernels().size();
+  std::size_t count = 0;
+  for (std::size_t op = segment.first; op <= segment.last && op < layer.operators.size(); ++op) {
+    const Operator& of = layer.operators[op];
+    count += (pass == Pass::backward ? of.backward : of.forward).size();
+  }
+  return count;
+}
+
 Bytes transient_of(const Layer& layer, Pass pass, std::size_t op) {
   if (op >= layer.operators.size()) return layer.workspace;
   const bool is_backward = pass == Pass::backward;

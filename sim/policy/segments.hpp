@@ -26,6 +26,8 @@ std::vector<Segment> segments_of(const Layer& layer, Pass pass, const SubModule&
 
 /// The kernels that a pass runs of a segment, in its order.
 std::vector<Kernel> kernels_of(const Layer& layer, Pass pass, const Segment& segment);
+/// How many these are.
+std::size_t count_kernels(const Layer& layer, Pass pass, const Segment& segment);
 
 /// Short-lived memory of an operator's kernels in a pass.
 Bytes transient_of(const Layer& layer, Pass pass, std::size_t op);

@@ -128,14 +128,12 @@ class SsdTrain::Hooks final : public SegmentHooks {
   Hooks(SsdTrain& policy, Step& step, const Visit& visit)
       : policy_(policy), step_(step), visit_(visit) {}
   bool is_by_operator() const override { return true; }
-  Beside before(std::uint16_t rank, const Segment& s) override {
-    Beside beside;
+  void before(std::uint16_t rank, const Segment& s, Beside& beside) override {
     if (is_forward()) {
       policy_.save(step_, visit_, rank, s.first, beside);
     } else {
       policy_.need(step_, visit_, rank, s.first, beside);
     }
-    return beside;
   }
   void behind(std::uint16_t rank, const Segment& s, TaskId kernels) override {
     if (is_forward()) {

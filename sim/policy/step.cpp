@@ -23,6 +23,7 @@ Step::Step(const Setting& setting)
     : setting_(setting),
       ranks_(setting.layout.ranks()),
       pieces_(pieces_of(setting.graph, setting.layout.parallel())),
+      segments_(setting.graph, setting.layout.ranks()),
       passing_gradients_(setting.layout.ranks()) {
   ensure(ranks() <= setting.machine.gpu_count(), "a rank has a GPU of its own");
   setup_lane_ = plan_.lane("setup", 0);
@@ -154,8 +155,10 @@ TaskId Step::add(const char* name, LaneId lane, std::uint16_t rank, std::int32_t
 TaskId Step::on_thread(const char* name, std::uint16_t rank, std::int32_t item, const Work& work,
                        std::span<const TaskId> also_after, std::span<const Effect> effects) {
   Rank& r = ranks_[rank];
-  const TaskId task =
-      add(name, r.main, rank, item, work, joined(r.thread.tasks(), also_after), effects);
+  const auto thread = r.thread.tasks();
+  waits_.assign(thread.begin(), thread.end());
+  waits_.insert(waits_.end(), also_after.begin(), also_after.end());
+  const TaskId task = add(name, r.main, rank, item, work, waits_, effects);
   r.thread.set(task);
   return task;
 }
@@ -163,11 +166,18 @@ TaskId Step::on_thread(const char* name, std::uint16_t rank, std::int32_t item, 
 TaskId Step::on_gpu(const char* name, std::uint16_t rank, std::int32_t item,
                     std::vector<Kernel> kernels, std::span<const TaskId> also_after,
                     std::span<const Effect> effects) {
+  return on_gpu(name, rank, item, plan_.work(Compute{rank, std::move(kernels)}), also_after,
+                effects);
+}
+
+TaskId Step::on_gpu(const char* name, std::uint16_t rank, std::int32_t item, WorkId kernels,
+                    std::span<const TaskId> also_after, std::span<const Effect> effects) {
   Rank& r = ranks_[rank];
-  std::vector<TaskId> after = joined(r.thread.tasks(), also_after);
-  after.insert(after.end(), r.compute.tasks().begin(), r.compute.tasks().end());
-  const TaskId task =
-      add(name, r.gpu, rank, item, Compute{rank, std::move(kernels)}, after, effects);
+  const auto thread = r.thread.tasks(), compute = r.compute.tasks();
+  waits_.assign(thread.begin(), thread.end());
+  waits_.insert(waits_.end(), also_after.begin(), also_after.end());
+  waits_.insert(waits_.end(), compute.begin(), compute.end());
+  const TaskId task = plan_.add({name, r.gpu, rank, item}, kernels, waits_, effects);
   r.compute.clear();
   r.last_kernel = task;
   return task;
@@ -213,8 +223,12 @@ TaskId Step::tensor_collective(const char* name, const Communicator& communicato
 }
 
 std::vector<BufferId>& Step::kept(const Visit& visit, std::uint16_t rank) {
-  const auto micro_batch = static_cast<std::uint64_t>(visit.micro_batch);
-  return kept_[(micro_batch * graph().layers.size() + visit.layer) * ranks() + rank];
+  const auto micro_batch = static_cast<std::size_t>(visit.micro_batch);
+  const std::size_t layers = graph().layers.size();
+  if (kept_.size() <= micro_batch * layers * ranks()) {
+    kept_.resize((micro_batch + 1) * layers * ranks());
+  }
+  return kept_[(micro_batch * layers + visit.layer) * ranks() + rank];
 }
 
 void Step::begin(std::int64_t iteration, Phase phase) {

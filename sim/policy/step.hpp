@@ -7,7 +7,6 @@
 #include <ranges>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "models/machine.hpp"
@@ -17,6 +16,7 @@
 #include "sim/policy/layout.hpp"
 #include "sim/policy/loading.hpp"
 #include "sim/policy/pieces.hpp"
+#include "sim/policy/segment_table.hpp"
 #include "sim/policy/segments.hpp"
 
 /// The training step under construction: what every policy adds its tasks to.
@@ -116,6 +116,7 @@ struct Beside {
   std::vector<TaskId> launch_after;  ///< the launch thread waits, where it is modelled
   std::vector<TaskId> kernel_after;
   std::vector<Effect> effects;
+  void clear() { launch_after.clear(), kernel_after.clear(), effects.clear(); }
 };
 
 /// A policy that has something to say about the operators of a visit.
@@ -124,7 +125,7 @@ class SegmentHooks {
   virtual ~SegmentHooks() = default;
   /// Whether every operator is a segment of its own.
   virtual bool is_by_operator() const { return false; }
-  virtual Beside before(std::uint16_t rank, const Segment& segment) = 0;
+  virtual void before(std::uint16_t rank, const Segment& segment, Beside& beside) = 0;
   virtual void behind(std::uint16_t /*rank*/, const Segment&, TaskId /*kernels*/) {}
 };
 
@@ -191,6 +192,8 @@ class Step {
   TaskId on_gpu(const char* name, std::uint16_t rank, std::int32_t item,
                 std::vector<Kernel> kernels, std::span<const TaskId> also_after,
                 std::span<const Effect> effects = {});
+  TaskId on_gpu(const char* name, std::uint16_t rank, std::int32_t item, WorkId kernels,
+                std::span<const TaskId> also_after, std::span<const Effect> effects = {});
   /// Pinned copies between a rank's GPU and its host memory, on the copy engine of the direction.
   TaskId to_host(const char* name, std::uint16_t rank, std::int32_t item, Bytes bytes,
                  std::span<const TaskId> after, std::span<const Effect> effects = {});
@@ -249,9 +252,12 @@ class Step {
   PlanBuilder plan_;
   std::vector<Rank> ranks_;
   std::vector<Piece> pieces_;
-  std::vector<LayerGraph> stage_graphs_;  // with several stages
-  std::vector<std::int64_t> shards_;      // by stage
-  std::unordered_map<std::uint64_t, std::vector<BufferId>> kept_;
+  SegmentTable segments_;
+  std::vector<TaskId> waits_;                // predecessors of the task being added
+  Beside beside_;                            // of the segment being added
+  std::vector<LayerGraph> stage_graphs_;     // with several stages
+  std::vector<std::int64_t> shards_;         // by stage
+  std::vector<std::vector<BufferId>> kept_;  // by micro-batch, layer and rank
   std::vector<PoolId> gpu_pools_, host_pools_, path_pools_;
   std::vector<LaneId> moments_;  // by rank: ends of phases that no thread waits for
   std::vector<TokenId> run_ahead_;
@@ -277,8 +283,8 @@ class Step {
                        std::vector<Effect>& effects);
   std::vector<Effect> short_lived(const Visit& visit, std::size_t first, std::size_t last,
                                   std::uint16_t rank);
-  TaskId launch_and_run(const char* name, const Visit& visit, std::uint16_t rank,
-                        std::vector<Kernel> kernels, const Beside& beside);
+  TaskId launch_and_run(const char* name, const Visit& visit, const Segment& segment,
+                        std::uint16_t rank, const Beside& beside);
   std::vector<std::vector<TaskId>> communicate(const Visit& visit,
                                                std::span<const Collective> list);
   void wait_for(std::uint16_t stage, const std::vector<std::vector<TaskId>>& tasks);

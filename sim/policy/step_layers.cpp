@@ -14,13 +14,11 @@ class EffectsAround final : public SegmentHooks {
   EffectsAround(std::uint16_t first_rank, std::vector<std::vector<Effect>> effects)
       : first_rank_(first_rank), effects_(std::move(effects)) {}
 
-  Beside before(std::uint16_t rank, const Segment& segment) override {
-    Beside beside;
+  void before(std::uint16_t rank, const Segment& segment, Beside& beside) override {
     for (const Effect& e : effects_[static_cast<std::size_t>(rank - first_rank_)]) {
       const bool at_start = e.kind == Effect::Kind::allocate;
       if (at_start ? segment.begins : segment.ends) beside.effects.push_back(e);
     }
-    return beside;
   }
 
  private:
@@ -48,14 +46,7 @@ void Step::add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t rank,
 // Workspace and, where ZeRO partitions gradients, the gradients of operators [first, last].
 std::vector<Effect> Step::short_lived(const Visit& visit, std::size_t first, std::size_t last,
                                       std::uint16_t rank) {
-  const Layer& layer = graph().layers[visit.layer];
-  Bytes workspace;
-  std::int64_t elements = 0;
-  for (std::size_t op = first; op <= last; ++op) {
-    workspace = std::max(workspace, transient_of(layer, visit.pass, op));
-    if (op >= layer.operators.size()) continue;
-    for (const Parameter& p : layer.operators[op].parameters) elements += p.elements;
-  }
+  const auto [workspace, elements] = segments_.short_lived(visit.layer, visit.pass, first, last);
   std::vector<Effect> effects;
   add_short_lived(workspace_owner_, workspace, rank, effects);
   const Bytes produced(static_cast<double>(elements) * bytes_per_element(graph().dtype));
@@ -70,19 +61,23 @@ std::vector<Effect> Step::short_lived(const Visit& visit, std::size_t first, std
   return effects;
 }
 
-TaskId Step::launch_and_run(const char* name, const Visit& visit, std::uint16_t rank,
-                            std::vector<Kernel> kernels, const Beside& beside) {
+TaskId Step::launch_and_run(const char* name, const Visit& visit, const Segment& segment,
+                            std::uint16_t rank, const Beside& beside) {
   const auto item = static_cast<std::int32_t>(visit.layer);
-  if (!has_launches())
-    return on_gpu(name, rank, item, std::move(kernels), beside.kernel_after, beside.effects);
-  const auto count = std::clamp(static_cast<std::int32_t>(kernels.size()), 1, launch_queue_);
+  const auto run = [&](std::span<const Effect> effects) {
+    const WorkId kernels = segments_.kernels(plan_, visit.layer, visit.pass, segment, rank);
+    return on_gpu(name, rank, item, kernels, beside.kernel_after, effects);
+  };
+  if (!has_launches()) return run(beside.effects);
+  const std::size_t kernels = count_kernels(graph().layers[visit.layer], visit.pass, segment);
+  const auto count = std::clamp(static_cast<std::int32_t>(kernels), 1, launch_queue_);
   const Effect take[] = {acquire(run_ahead_[rank], count)};
   on_thread("launch", rank, item,
             Delay{static_cast<double>(count) * setting_.machine.host().launch}, beside.launch_after,
             take);
   std::vector<Effect> effects = beside.effects;
   effects.push_back(release(run_ahead_[rank], count));
-  return on_gpu(name, rank, item, std::move(kernels), beside.kernel_after, effects);
+  return run(effects);
 }
 
 // The tensor-parallel collectives of an operator in every group of the stage, after whatever the
@@ -130,31 +125,31 @@ std::vector<TaskId> Step::on_segment(const char* name, const Visit& visit, const
   const auto& operators = graph().layers[visit.layer].operators;
   const bool is_backward = visit.pass == Pass::backward;
   const bool is_core = visit.pass == Pass::recompute_core;
-  const bool communicates = !is_core && segment.last < operators.size();
-  std::vector<std::vector<TaskId>> beside_kernels(layout().ranks_per_stage());
+  const bool communicates =
+      !is_core && segment.last < operators.size() && !tensor_groups_[visit.stage].empty();
+  std::vector<std::vector<TaskId>> beside_kernels;
   if (communicates && is_backward) {
     beside_kernels = communicate(visit, operators[segment.last].beside_backward);
   }
   std::vector<TaskId> kernels(ranks());
   for (const std::uint16_t r : crew(visit.stage)) {
-    Beside beside = hooks.before(r, segment);
+    beside_.clear();
+    hooks.before(r, segment, beside_);
     if (hooks.is_by_operator()) {
       const auto memory = short_lived(visit, segment.first, segment.last, r);
-      beside.effects.insert(beside.effects.end(), memory.begin(), memory.end());
+      beside_.effects.insert(beside_.effects.end(), memory.begin(), memory.end());
     }
-    if (!ready.after.empty()) beside.kernel_after.push_back(ready.after[r]);
-    if (!ready.frees.empty()) beside.effects.push_back(free(ready.frees[r]));
-    kernels[r] = launch_and_run(
-        name, visit, r, kernels_of(graph().layers[visit.layer], visit.pass, segment), beside);
+    if (!ready.after.empty()) beside_.kernel_after.push_back(ready.after[r]);
+    if (!ready.frees.empty()) beside_.effects.push_back(free(ready.frees[r]));
+    kernels[r] = launch_and_run(name, visit, segment, r, beside_);
     if (bindings != nullptr) bindings->computed(kernels[r], visit, segment, r);
     hooks.behind(r, segment, kernels[r]);
   }
-  wait_for(visit.stage, beside_kernels);
-  if (communicates) {
-    const Operator& op = operators[is_backward ? segment.first : segment.last];
-    wait_for(visit.stage,
-             communicate(visit, is_backward ? op.backward_collectives : op.forward_collectives));
-  }
+  if (!communicates) return kernels;
+  if (is_backward) wait_for(visit.stage, beside_kernels);
+  const Operator& op = operators[is_backward ? segment.first : segment.last];
+  wait_for(visit.stage,
+           communicate(visit, is_backward ? op.backward_collectives : op.forward_collectives));
   return kernels;
 }
 
@@ -181,7 +176,7 @@ void Step::on_layer(const char* name, const Visit& visit, SegmentHooks& hooks) {
       if (&segment == &list.back()) mine.frees = ready.frees;
       kernels = on_segment(name, visit, segment, mine, hooks);
     }
-    if (!is_core) gatherer->used(std::move(kernels));
+    if (!is_core) gatherer->used(kernels);
     if (is_backward) gradients->produced(visit, part);
   }
 }

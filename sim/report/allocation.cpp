@@ -26,23 +26,6 @@ std::vector<std::vector<Request>> requests_of(const Plan& plan, const Timeline& 
   return requests;
 }
 
-constexpr std::uint32_t default_stream = 0;
-
-std::uint32_t stream_of(const Plan& plan, TaskId task) {
-  const auto* collective = std::get_if<Collective>(&plan.work(task));
-  const bool is_copy = std::holds_alternative<Copy>(plan.work(task));
-  const bool is_engine = is_copy && plan.lanes[index(plan.task(task).lane)].width == 1;
-  if (collective == nullptr && !is_engine) return default_stream;
-  const bool is_gather = collective && collective->kind == CollectiveKind::all_gather;
-  const auto lane = static_cast<std::uint32_t>(index(plan.task(task).lane));
-  return 2 * lane + (is_gather ? 2 : 1);
-}
-
-std::int64_t whole_bytes(Bytes capacity) {
-  constexpr double most = 0x1p62;
-  return static_cast<std::int64_t>(std::min(std::floor(capacity.value()), most));
-}
-
 class Replay {
  public:
   Replay(const Plan& plan, const std::vector<Iteration>& iterations, Bytes capacity,
@@ -122,6 +105,22 @@ class Replay {
 };
 
 }  // namespace
+
+std::uint32_t stream_of(const Plan& plan, TaskId task) {
+  constexpr std::uint32_t default_stream = 0;
+  const auto* collective = std::get_if<Collective>(&plan.work(task));
+  const bool is_copy = std::holds_alternative<Copy>(plan.work(task));
+  const bool is_engine = is_copy && plan.lanes[index(plan.task(task).lane)].width == 1;
+  if (collective == nullptr && !is_engine) return default_stream;
+  const bool is_gather = collective && collective->kind == CollectiveKind::all_gather;
+  const auto lane = static_cast<std::uint32_t>(index(plan.task(task).lane));
+  return 2 * lane + (is_gather ? 2 : 1);
+}
+
+std::int64_t whole_bytes(Bytes capacity) {
+  constexpr double most = 0x1p62;
+  return static_cast<std::int64_t>(std::min(std::floor(capacity.value()), most));
+}
 
 std::vector<std::optional<AllocatorHistory>> allocator_histories(
     const Plan& plan, const Timeline& timeline, const std::vector<Iteration>& iterations,

@@ -51,6 +51,11 @@ struct AllocatorHistory {
   std::vector<Step> steps;
 };
 
+/// The stream that is current when `task` allocates; numbers that mean nothing else.
+std::uint32_t stream_of(const Plan& plan, TaskId task);
+/// A capacity as the allocator takes it: one without a bound is large.
+std::int64_t whole_bytes(Bytes capacity);
+
 /// By pool; none for pools that are not a GPU's.
 std::vector<std::optional<AllocatorHistory>> allocator_histories(
     const Plan& plan, const Timeline& timeline, const std::vector<Iteration>& iterations,

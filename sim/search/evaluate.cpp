@@ -6,8 +6,7 @@
 #include <fmt/core.h>
 
 #include "models/base/error.hpp"
-#include "sim/report/allocation.hpp"
-#include "sim/report/memory.hpp"
+#include "sim/report/needs.hpp"
 #include "sim/report/period.hpp"
 #include "sim/report/usage.hpp"
 #include "sim/run/predict.hpp"
@@ -43,19 +42,12 @@ bool may_tire(const Machine& machine) {
                              [](const Resource& r) { return r.burst > Seconds(0); });
 }
 
-std::vector<Need> needs_of(const SimulatedPlan& run, const std::vector<PoolHistory>& histories,
-                           const std::vector<std::optional<AllocatorHistory>>& allocators) {
+std::vector<Need> needs_of(const Plan& plan, const std::vector<PoolNeed>& pools) {
   std::vector<Need> needs;
-  for (std::size_t p = 0; p < histories.size(); ++p) {
-    const Pool& pool = run.plan.pools[p];
-    std::int64_t bytes = histories[p].peak().bytes;
-    if (const auto& allocator = allocators[p]) {
-      bytes = std::max(bytes, allocator->run.reserved);
-      if (const auto& failed = allocator->out_of_memory)
-        bytes = std::max(bytes, failed->reserved + failed->asked);
-    }
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    const Pool& pool = plan.pools[p];
     needs.push_back({.pool = pool.name,
-                     .bytes = Bytes(static_cast<double>(bytes)),
+                     .bytes = Bytes(static_cast<double>(pools[p].bytes())),
                      .capacity = pool.capacity,
                      .is_gpu = pool.place.tier == Tier::gpu,
                      .is_host = pool.place.tier == Tier::host});
@@ -77,18 +69,13 @@ Trial::Wear wear_of(const StoragePath& path, Bytes written, Seconds time) {
 Trial trial_of(const SimulatedPlan& run, const std::vector<Iteration>& iterations,
                const Scenario& scenario, const Machine& machine, double tokens) {
   const Steady steady = steady_period(iterations);
-  const auto memory = memory_of(run.plan, run.timeline, steady);
-  const auto allocators =
-      allocator_histories(run.plan, run.timeline, iterations, scenario.allocator);
+  const std::vector<PoolNeed> pools = pool_needs(run.plan, run.timeline, scenario.allocator);
   const Seconds time = steady.time() / steady.iterations();
   Trial trial{.iteration_time = time,
               .tokens_per_second = tokens / time.value(),
-              .fits = true,
-              .needs = needs_of(run, memory, allocators),
+              .fits = std::ranges::all_of(pools, &PoolNeed::fits),
+              .needs = needs_of(run.plan, pools),
               .wear = {}};
-  for (std::size_t p = 0; p < memory.size(); ++p) {
-    trial.fits &= !memory[p].first_over && !(allocators[p] && allocators[p]->out_of_memory);
-  }
   Traffic traffic = traffic_of(run.plan, run.timeline, steady);
   traffic.paths.resize(machine.paths().size());
   for (std::size_t p = 0; p < machine.paths().size(); ++p) {

@@ -1,5 +1,9 @@
 #include "sim/search/parallel.hpp"
 
+#if __has_include(<malloc.h>)
+#include <malloc.h>
+#endif
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
@@ -35,6 +39,17 @@ std::size_t parallel_for(std::size_t count, std::size_t threads,
   others.clear();
   if (failure) std::rethrow_exception(failure);
   return std::min(next.load(), count);
+}
+
+// The C library gives large blocks and the top of its heap back at once, and a fresh page costs as
+// much as what is computed on it. Elsewhere than in glibc, nothing.
+void keep_freed_memory() {
+#ifdef M_MMAP_THRESHOLD
+  constexpr int largest_block = 32 << 20;  // glibc's limit
+  constexpr int unused_top = 512 << 20;
+  mallopt(M_MMAP_THRESHOLD, largest_block);
+  mallopt(M_TRIM_THRESHOLD, unused_top);
+#endif
 }
 
 }  // namespace tidegate

@@ -13,4 +13,8 @@ std::size_t parallel_for(std::size_t count, std::size_t threads,
                          const std::function<void(std::size_t)>& work,
                          const std::function<bool()>& is_stopped);
 
+/// From now on the process keeps memory that is freed, so that the next candidate need not ask the
+/// system for it again. For programs that do little else than evaluate candidates.
+void keep_freed_memory();
+
 }  // namespace tidegate

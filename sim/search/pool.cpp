@@ -1,20 +1,18 @@
 #include "sim/search/pool.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <tuple>
 
 #include <fmt/core.h>
 
 #include "models/base/error.hpp"
 #include "sim/search/limits.hpp"
-#include "sim/search/parallel.hpp"
 
 namespace tidegate {
 namespace {
 
 // Candidates screened between two looks at the clock or for a stop.
-constexpr std::size_t chunk = 256;
+constexpr std::size_t chunk = 1024;
 
 }  // namespace
 
@@ -41,16 +39,20 @@ std::string trouble_of(const Candidate& c) {
   return "does not fit";
 }
 
-Candidate CandidatePool::screened(const Picks& picks) const {
-  Candidate c{.picks = picks,
-              .sets = space_.sets_of(picks),
-              .changes = space_.changes_of(picks),
-              .screening = {},
-              .trial = std::nullopt,
-              .violates = ""};
-  c.screening = evaluator_.screen(c.sets);
-  limit(c.screening.bound.needs, options_.limits);
-  return c;
+Candidate CandidatePool::candidate(const Picks& picks) const {
+  return {.picks = picks,
+          .sets = space_.sets_of(picks),
+          .changes = space_.changes_of(picks),
+          .screening = {},
+          .trial = std::nullopt,
+          .violates = ""};
+}
+
+void CandidatePool::keep_screened(Candidate candidate, Screening screening) {
+  candidate.screening = std::move(screening);
+  limit(candidate.screening.bound.needs, options_.limits);
+  const Picks key = candidate.picks;
+  all_.emplace(key, std::move(candidate));
 }
 
 void CandidatePool::screen(const std::vector<Picks>& picks) {
@@ -60,31 +62,26 @@ void CandidatePool::screen(const std::vector<Picks>& picks) {
   }
   for (std::size_t from = 0; from < missing.size() && !options_.is_stopped(); from += chunk) {
     const std::size_t count = std::min(chunk, missing.size() - from);
-    std::vector<Candidate> list(count);
-    parallel_for(
-        count, options_.threads, [&](std::size_t i) { list[i] = screened(missing[from + i]); },
-        [] { return false; });
-    for (Candidate& c : list) {
-      const Picks key = c.picks;
-      all_.emplace(key, std::move(c));
+    std::vector<Candidate> list;
+    std::vector<Evaluators::Sets> sets;
+    for (std::size_t i = 0; i < count; ++i) {
+      list.push_back(candidate(missing[from + i]));
+      sets.push_back(list.back().sets);
     }
+    std::vector<Screening> screenings = evaluators_.screen(sets);
+    for (std::size_t i = 0; i < count; ++i)
+      keep_screened(std::move(list[i]), std::move(screenings[i]));
     if (missing.size() > chunk) tell("screened", from + count, missing.size());
   }
 }
 
 const Screening& CandidatePool::screening(const Picks& picks) {
-  const auto at = all_.find(picks);
-  if (at != all_.end()) return at->second.screening;
-  return all_.emplace(picks, screened(picks)).first->second.screening;
-}
-
-Trial CandidatePool::trial_of(const Candidate& c) const {
-  if (log_ != nullptr) {
-    if (const auto known = log_->find(c.sets)) return *known;
+  if (!all_.contains(picks)) {
+    Candidate c = candidate(picks);
+    Screening screening = std::move(evaluators_.screen({c.sets}).front());
+    keep_screened(std::move(c), std::move(screening));
   }
-  Trial trial = evaluator_.simulate(c.sets);
-  if (log_ != nullptr) log_->append(c.sets, trial);
-  return trial;
+  return all_.at(picks).screening;
 }
 
 void CandidatePool::simulate(const std::vector<Picks>& picks, const char* doing,
@@ -93,29 +90,45 @@ void CandidatePool::simulate(const std::vector<Picks>& picks, const char* doing,
   std::vector<Candidate*> list;
   for (const Picks& p : picks) {
     const auto at = all_.find(p);
-    if (at != all_.end() && at->second.screening.refusal.empty() && !at->second.trial)
-      list.push_back(&at->second);
+    if (at == all_.end() || !at->second.screening.refusal.empty() || at->second.trial) continue;
+    list.push_back(&at->second);
   }
-  std::vector<std::optional<Trial>> trials(list.size());
-  std::vector<char> is_known(list.size(), 0);
-  parallel_for(
-      list.size(), options_.threads,
-      [&](std::size_t i) {
-        is_known[i] = log_ != nullptr && log_->find(list[i]->sets) ? 1 : 0;
-        trials[i] = trial_of(*list[i]);
-      },
-      options_.is_stopped);
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    if (!trials[i]) continue;
-    limit(trials[i]->needs, options_.limits);
-    list[i]->violates = violated(*trials[i], options_.limits);
-    list[i]->trial = std::move(trials[i]);
-    const bool is_choice = list[i]->is_acceptable() && allows_changes(list[i]->picks);
-    if (is_choice && (best_ == nullptr || comes_before(*list[i], *best_))) best_ = list[i];
-    ++simulated_;
-    resumed_ += is_known[i] != 0 ? 1U : 0U;
-  }
+  evaluate(list);
   tell(doing, simulated_, std::max(expected, simulated_));
+}
+
+// What the log knows is taken from there; the rest goes to it as soon as it is simulated, and
+// counts in the order of the list.
+void CandidatePool::evaluate(const std::vector<Candidate*>& list) {
+  std::vector<std::optional<Trial>> trials(list.size());
+  std::vector<std::size_t> unknown;
+  std::vector<Evaluators::Sets> sets;
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (log_ != nullptr) trials[i] = log_->find(list[i]->sets);
+    if (trials[i]) {
+      ++resumed_;
+    } else {
+      unknown.push_back(i);
+      sets.push_back(list[i]->sets);
+    }
+  }
+  const auto done = [&](std::size_t i, Trial trial) {
+    if (log_ != nullptr) log_->append(sets[i], trial);
+    trials[unknown[i]] = std::move(trial);
+  };
+  evaluators_.simulate(sets, done, options_.is_stopped);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (trials[i]) take(*list[i], std::move(*trials[i]));
+  }
+}
+
+void CandidatePool::take(Candidate& c, Trial trial) {
+  limit(trial.needs, options_.limits);
+  c.violates = violated(trial, options_.limits);
+  c.trial = std::move(trial);
+  const bool is_choice = c.is_acceptable() && allows_changes(c.picks);
+  if (is_choice && (best_ == nullptr || comes_before(c, *best_))) best_ = &c;
+  ++simulated_;
 }
 
 bool CandidatePool::allows_changes(const Picks& picks) const {

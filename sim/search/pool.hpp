@@ -3,6 +3,7 @@
 #include <map>
 #include <vector>
 
+#include "sim/search/evaluators.hpp"
 #include "sim/search/tune.hpp"
 
 namespace tidegate {
@@ -17,9 +18,9 @@ std::string trouble_of(const Candidate& c);
 /// All candidates that were looked at, each screened and simulated once.
 class CandidatePool {
  public:
-  CandidatePool(const Evaluator& evaluator, const Space& space, const TuneOptions& options,
+  CandidatePool(Evaluators& evaluators, const Space& space, const TuneOptions& options,
                 ResultsLog* log)
-      : evaluator_(evaluator), space_(space), options_(options), log_(log) {}
+      : evaluators_(evaluators), space_(space), options_(options), log_(log) {}
 
   void screen(const std::vector<Picks>& picks);
   /// Screens and keeps one; for callers that need no more than its bound.
@@ -37,11 +38,13 @@ class CandidatePool {
   std::size_t resumed() const { return resumed_; }
 
  private:
-  Candidate screened(const Picks& picks) const;
-  Trial trial_of(const Candidate& c) const;
+  Candidate candidate(const Picks& picks) const;
+  void keep_screened(Candidate candidate, Screening screening);
+  void evaluate(const std::vector<Candidate*>& list);
+  void take(Candidate& c, Trial trial);
   void tell(const char* doing, std::size_t done, std::size_t most) const;
 
-  const Evaluator& evaluator_;
+  Evaluators& evaluators_;
   const Space& space_;
   const TuneOptions& options_;
   ResultsLog* log_;

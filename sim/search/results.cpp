@@ -1,16 +1,15 @@
 #include "sim/search/results.hpp"
 
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <limits>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "models/base/error.hpp"
 #include "sim/run/predict.hpp"
+#include "sim/search/wire.hpp"
 
 namespace tidegate {
 namespace {
@@ -18,12 +17,6 @@ namespace {
 using nlohmann::ordered_json;
 
 constexpr const char* schema = "tidegate.tune_results/1";
-
-std::vector<std::string> texts_of(const std::vector<Override>& sets) {
-  std::vector<std::string> texts;
-  for (const auto& [key, value] : sets) texts.push_back(key + "=" + value);
-  return texts;
-}
 
 void write_value(std::string& text, const yaml::Value& value) {
   text += value.text + "\n";
@@ -33,6 +26,8 @@ void write_value(std::string& text, const yaml::Value& value) {
   }
   for (const yaml::Value& item : value.items) write_value(text, item);
 }
+
+}  // namespace
 
 // 64-bit FNV-1a of everything that results depend on.
 std::string fingerprint_of(const Evaluator& evaluator) {
@@ -48,63 +43,6 @@ std::string fingerprint_of(const Evaluator& evaluator) {
   }
   return fmt::format("{:016x}", hash);
 }
-
-// Unlimited memory has no number in JSON.
-ordered_json bytes_json(Bytes bytes) {
-  return std::isfinite(bytes.value()) ? ordered_json(bytes.value()) : ordered_json(nullptr);
-}
-Bytes bytes_from(const ordered_json& json) {
-  return Bytes(json.is_null() ? std::numeric_limits<double>::infinity() : json.get<double>());
-}
-
-ordered_json to_json(const std::vector<Override>& sets, const Trial& trial) {
-  ordered_json json = {{"sets", texts_of(sets)},
-                       {"iteration_s", trial.iteration_time.value()},
-                       {"tokens_per_second", trial.tokens_per_second},
-                       {"fits", trial.fits}};
-  json["pools"] = ordered_json::array();
-  for (const Need& need : trial.needs) {
-    json["pools"].push_back({{"name", need.pool},
-                             {"kind", need.is_gpu    ? "gpu"
-                                      : need.is_host ? "host"
-                                                     : "storage"},
-                             {"needed_bytes", need.bytes.value()},
-                             {"capacity_bytes", bytes_json(need.capacity)}});
-  }
-  json["paths"] = ordered_json::array();
-  for (const Trial::Wear& wear : trial.wear) {
-    json["paths"].push_back(
-        {{"name", wear.path},
-         {"written_per_day_bytes", wear.written_per_day.value()},
-         {"life_years", wear.life_years ? ordered_json(*wear.life_years) : ordered_json(nullptr)}});
-  }
-  return json;
-}
-
-Trial trial_from(const ordered_json& json) {
-  Trial trial{.iteration_time = Seconds(json.at("iteration_s").get<double>()),
-              .tokens_per_second = json.at("tokens_per_second").get<double>(),
-              .fits = json.at("fits").get<bool>(),
-              .needs = {},
-              .wear = {}};
-  for (const ordered_json& pool : json.at("pools")) {
-    trial.needs.push_back({.pool = pool.at("name").get<std::string>(),
-                           .bytes = bytes_from(pool.at("needed_bytes")),
-                           .capacity = bytes_from(pool.at("capacity_bytes")),
-                           .is_gpu = pool.at("kind") == "gpu",
-                           .is_host = pool.at("kind") == "host"});
-  }
-  for (const ordered_json& path : json.at("paths")) {
-    const ordered_json& life = path.at("life_years");
-    trial.wear.push_back(
-        {.path = path.at("name").get<std::string>(),
-         .written_per_day = bytes_from(path.at("written_per_day_bytes")),
-         .life_years = life.is_null() ? std::nullopt : std::optional(life.get<double>())});
-  }
-  return trial;
-}
-
-}  // namespace
 
 ResultsLog::ResultsLog(std::string path, const Evaluator& evaluator, Mode mode)
     : path_(std::move(path)) {
@@ -138,9 +76,11 @@ void ResultsLog::load(const std::string& header) {
                        "name another file");
     }
     try {
-      const ordered_json json = ordered_json::parse(line);
-      if (number > 1) known_[json.at("sets").get<std::vector<std::string>>()] = trial_from(json);
-    } catch (const nlohmann::json::exception&) {
+      if (number > 1) {
+        Result result = decode_result(line);
+        known_[std::move(result.sets)] = std::move(result.trial);
+      }
+    } catch (const std::exception&) {
       throw InputError({path_, number, 0}, "",
                        "is not a result; remove the line, or name another file");
     }
@@ -157,7 +97,7 @@ std::optional<Trial> ResultsLog::find(const std::vector<Override>& sets) const {
 }
 
 void ResultsLog::append(const std::vector<Override>& sets, const Trial& trial) {
-  const std::string line = to_json(sets, trial).dump() + "\n";
+  const std::string line = encode(sets, trial) + "\n";
   const std::lock_guard hold(guard_);
   errno = 0;
   file_ << line << std::flush;

@@ -11,6 +11,9 @@
 
 namespace tidegate {
 
+/// Tells apart what results depend on: scenario, profile, and version of the program.
+std::string fingerprint_of(const Evaluator& evaluator);
+
 /// A file of finished simulations, a line of JSON each, appended and flushed as soon as it is
 /// there: a run that is killed loses none of them. The first line says of which scenario, profile
 /// and revision they are. A last line that was cut off is dropped.

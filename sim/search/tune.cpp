@@ -15,17 +15,19 @@
 namespace tidegate {
 namespace {
 
-// Candidates simulated before the next are chosen: the same for any number of threads.
-constexpr std::size_t batch = 16;
+// Candidates simulated before the next are chosen, or a part of those that were simulated before if
+// that is more: the same for any number of threads, few while little is known, and enough for many
+// threads later.
+constexpr std::size_t least_batch = 16;
+constexpr std::size_t part_of_simulated = 4;
 // Starting points that are refined, and how often at most.
 constexpr std::size_t most_starts = 4;
 constexpr int most_steps = 8;
 
 class Search {
  public:
-  Search(const Evaluator& evaluator, const Space& space, const TuneOptions& options,
-         ResultsLog* log)
-      : space_(space), options_(options), pool_(evaluator, space, options, log) {}
+  Search(Evaluators& evaluators, const Space& space, const TuneOptions& options, ResultsLog* log)
+      : space_(space), options_(options), pool_(evaluators, space, options, log) {}
 
   Tuning run() {
     simulate_today();
@@ -96,18 +98,27 @@ class Search {
     if (!options_.simulates_all) pool_.simulate({space_.today()}, "today");
   }
 
+  std::size_t batch() const { return std::max(least_batch, pool_.simulated() / part_of_simulated); }
+
+  // In batches, as long as there is room.
+  void simulate_in_batches(const std::vector<Picks>& list, const char* doing,
+                           std::size_t expected) {
+    for (std::size_t from = 0; from < list.size() && has_room(options_.most_simulations);) {
+      const std::size_t end = std::min(from + batch(), list.size());
+      pool_.simulate({list.begin() + static_cast<std::ptrdiff_t>(from),
+                      list.begin() + static_cast<std::ptrdiff_t>(end)},
+                     doing, expected);
+      from = end;
+    }
+  }
+
   void simulate_all() {
     std::vector<Picks> all;
     for (const Group& g : groups_) {
       if (g.state != Group::State::refused && pool_.allows_changes(g.crossed))
         all.push_back(g.crossed);
     }
-    for (std::size_t i = 0; i < all.size() && has_room(options_.most_simulations); i += batch) {
-      const std::size_t end = std::min(i + batch, all.size());
-      pool_.simulate({all.begin() + static_cast<std::ptrdiff_t>(i),
-                      all.begin() + static_cast<std::ptrdiff_t>(end)},
-                     "grid", all.size());
-    }
+    simulate_in_batches(all, "grid", all.size());
   }
 
   // Starts that are not simulated and may still win, the least bound first.
@@ -129,7 +140,7 @@ class Search {
     while (has_room(most)) {
       std::vector<Picks> next = open_starts();
       const std::size_t all = next.size();
-      next.resize(std::min({all, batch, most - pool_.simulated()}));
+      next.resize(std::min({all, batch(), most - pool_.simulated()}));
       if (next.empty()) return;
       pool_.simulate(next, "choices", std::min(most, pool_.simulated() + all));
     }
@@ -159,12 +170,7 @@ class Search {
       const bool is_faster = c->screening.bound.time < than.trial->iteration_time;
       if (is_faster || !than.is_acceptable()) next.push_back(p);
     }
-    for (std::size_t i = 0; i < next.size() && has_room(options_.most_simulations); i += batch) {
-      const std::size_t end = std::min(i + batch, next.size());
-      pool_.simulate({next.begin() + static_cast<std::ptrdiff_t>(i),
-                      next.begin() + static_cast<std::ptrdiff_t>(end)},
-                     "refinements", options_.most_simulations);
-    }
+    simulate_in_batches(next, "refinements", options_.most_simulations);
   }
 
   const Candidate* better_of(const std::vector<Picks>& picks, const Candidate* now) const {
@@ -395,9 +401,15 @@ class Search {
 
 }  // namespace
 
+Tuning tune(Evaluators& evaluators, const Space& space, const TuneOptions& options,
+            ResultsLog* log) {
+  return Search(evaluators, space, options, log).run();
+}
+
 Tuning tune(const Evaluator& evaluator, const Space& space, const TuneOptions& options,
             ResultsLog* log) {
-  return Search(evaluator, space, options, log).run();
+  Threads threads(evaluator, options.threads);
+  return tune(threads, space, options, log);
 }
 
 }  // namespace tidegate

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/search/evaluate.hpp"
+#include "sim/search/evaluators.hpp"
 #include "sim/search/results.hpp"
 #include "sim/search/space.hpp"
 
@@ -21,7 +21,7 @@
 ///
 /// A bound that is no less than the best time proves that a candidate cannot win. For a combination
 /// of which no refinement was looked at, the least bound of its refinements decides.
-/// The result depends on neither the number of threads nor their timing.
+/// The result depends neither on who evaluates the candidates nor on their timing.
 namespace tidegate {
 
 /// What a configuration may need at most.
@@ -97,6 +97,9 @@ struct Tuning {
 };
 
 /// Throws InputError when no candidate is a configuration, or an axis is never accepted.
+Tuning tune(Evaluators& evaluators, const Space& space, const TuneOptions& options,
+            ResultsLog* log = nullptr);
+/// With threads of this process, options.threads of them.
 Tuning tune(const Evaluator& evaluator, const Space& space, const TuneOptions& options,
             ResultsLog* log = nullptr);
 

@@ -154,12 +154,15 @@ Comparison compare(const Plan& plan, const Timeline& predicted, const Timeline& 
     if (predicted.choices[i] != measured.choices[i]) ++c.other_choices;
   }
   for (std::size_t p = 0; p < plan.pools.size(); ++p) {
-    c.pools.push_back({plan.pools[p].name, predicted.pools[p].peak, measured.pools[p].peak});
+    const Timeline::PoolUse &expected_use = predicted.pools[p], &seen_use = measured.pools[p];
+    c.pools.push_back({plan.pools[p].name, expected_use.peak, seen_use.peak,
+                       to_seconds(expected_use.peak_at), to_seconds(seen_use.peak_at)});
   }
   c.suspects = find_suspects(plan, predicted, measured, demands, resources, options.lateness,
                              seen.path, seen.steady.iterations());
   c.floor = floor_of(seen, options.lateness);
   c.gate = options.gate;
+  c.interval = options.interval;
   c.verdict = verdict_of(c);
   return c;
 }

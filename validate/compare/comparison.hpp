@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,6 +50,14 @@ struct Suspect {
 struct PoolPeak {
   std::string name;
   std::int64_t predicted = 0, measured = 0;
+  Seconds predicted_at, measured_at;  ///< when the peak was first reached, from the run's start
+};
+
+/// Nine in ten predictions lie within, when the profile's values are drawn from their
+/// uncertainties (sim/run/interval.hpp).
+struct PredictionInterval {
+  Seconds low, high;
+  bool contains(Seconds time) const { return low <= time && time <= high; }
 };
 
 /// agrees         the step time is within the gate
@@ -70,6 +79,7 @@ struct Comparison {
   /// adds and no model of a device can know.
   double floor = 0;
   double gate = 0;
+  std::optional<PredictionInterval> interval;  ///< of the step, where it was asked for
   Verdict verdict = Verdict::agrees;
 
   bool same_peaks() const;
@@ -78,6 +88,7 @@ struct Comparison {
 struct CompareOptions {
   std::vector<Instant> lateness;  ///< by task, of the measured run (Execution); may be empty
   double gate = 0.08;             ///< largest error of the step time that agrees
+  std::optional<PredictionInterval> interval;
 };
 
 /// demands[i] belongs to plan.works[i], as predicted. Both timelines are of this plan.

@@ -43,6 +43,13 @@ ordered_json suspects_json(const Comparison& c) {
   return list;
 }
 
+ordered_json interval_json(const Comparison& c) {
+  if (!c.interval) return nullptr;
+  return {{"low_s", c.interval->low.value()},
+          {"high_s", c.interval->high.value()},
+          {"contains_measured", c.interval->contains(c.step.measured)}};
+}
+
 }  // namespace
 
 std::string to_json(const Comparison& c) {
@@ -50,12 +57,15 @@ std::string to_json(const Comparison& c) {
   for (const PoolPeak& p : c.pools) {
     pools.push_back({{"name", p.name},
                      {"predicted_peak_bytes", p.predicted},
-                     {"measured_peak_bytes", p.measured}});
+                     {"measured_peak_bytes", p.measured},
+                     {"predicted_peak_at_s", p.predicted_at.value()},
+                     {"measured_peak_at_s", p.measured_at.value()}});
   }
   const ordered_json json{{"verdict", name_of(c.verdict)},
                           {"gate", c.gate},
                           {"floor", c.floor},
                           {"iteration", to_json(c.step)},
+                          {"interval", interval_json(c)},
                           {"phases", phases_json(c)},
                           {"tasks", to_json(c.kinds)},
                           {"lanes", to_json(c.lanes)},

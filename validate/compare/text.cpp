@@ -40,15 +40,30 @@ std::string steps_text(const Comparison& c) {
 }
 
 std::string pools_text(const Comparison& c) {
-  std::string text;
+  Table table{
+      .header = {"memory", "predicted peak", "at", "measured peak", "at"}, .rows = {}, .align = {}};
+  for (const PoolPeak& p : c.pools) {
+    if (p.predicted == 0 && p.measured == 0) continue;
+    table.rows.push_back({p.name, to_text(Bytes(static_cast<double>(p.predicted))),
+                          to_text(p.predicted_at), to_text(Bytes(static_cast<double>(p.measured))),
+                          to_text(p.measured_at)});
+  }
+  std::string text = table.rows.empty() ? "" : to_text(table) + "\n";
   for (const PoolPeak& p : c.pools) {
     if (p.predicted == p.measured) continue;
     text += fmt::format("Pool {} held {} B at most, {} B were predicted.\n", p.name, p.measured,
                         p.predicted);
   }
-  return text.empty() ? fmt::format("All {} pools held at most what was predicted, to the byte.\n",
-                                    c.pools.size())
-                      : text;
+  if (!c.same_peaks()) return text;
+  return text + fmt::format("All {} pools held at most what was predicted, to the byte.\n",
+                            c.pools.size());
+}
+
+std::string interval_text(const Comparison& c) {
+  if (!c.interval) return "";
+  return fmt::format("Nine in ten predictions lie within {} to {}: the measurement is {}.\n",
+                     to_text(c.interval->low), to_text(c.interval->high),
+                     c.interval->contains(c.step.measured) ? "inside" : "outside");
 }
 
 std::string order_text(const Comparison& c) {
@@ -98,7 +113,7 @@ std::string to_text(const Comparison& c) {
   std::string text = verdict_text(c);
   text += fmt::format(" Error {}; lateness of the host {:.1f} %.\n\n", percent(c.step.error()),
                       100 * c.floor);
-  text += steps_text(c) + "\n" + groups_text("tasks, sums", c.kinds) + "\n" +
+  text += steps_text(c) + interval_text(c) + "\n" + groups_text("tasks, sums", c.kinds) + "\n" +
           groups_text("critical path", c.path) + "\n";
   return text + suspects_text(c) + order_text(c) + pools_text(c);
 }

@@ -221,6 +221,7 @@ void Dispatcher::start(std::uint32_t task) {
     worker_.allocate(static_cast<BufferId>(e.target), static_cast<TaskId>(task));
     ledger_.allocate(static_cast<BufferId>(e.target), static_cast<TaskId>(task), now_);
   }
+  worker_.begin(static_cast<TaskId>(task));
   if (is_nothing(plan_.work(static_cast<TaskId>(task)))) {
     worker_.pass(static_cast<TaskId>(task));
     ended_.push_back(task);
@@ -282,6 +283,7 @@ void Dispatcher::end(std::uint32_t task) {
 }
 
 void Dispatcher::end_effects(std::uint32_t task) {
+  worker_.end(static_cast<TaskId>(task));
   for (const Effect& e : plan_.effects(static_cast<TaskId>(task))) {
     if (e.kind != Effect::Kind::free || !e.when.holds(outcomes_)) continue;
     worker_.free(static_cast<BufferId>(e.target));

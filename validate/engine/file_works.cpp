@@ -53,8 +53,13 @@ RigWorker::Part RigWorker::writing(TaskId task, const FileIo&, Kit& kit) {
   return [this, task, &kit, key, extent, number](std::int64_t k, std::int64_t n) {
     const Slice s = slice(extent->bytes, k, n, page);
     const auto bytes = within(kit.memory.bytes(), s);
-    stamp(bytes, kit.number, number);
-    sum_up(*extent, pages_before(s), bytes);
+    const std::size_t first = pages_before(s);
+    const auto every = static_cast<std::size_t>(rig_.pages_per_check);
+    for (std::size_t i = first_checked(first); i < bytes.size() / page; i += every) {
+      const auto checked = bytes.subspan(i * page, page);
+      stamp(checked, kit.number, number, first + i);
+      sum_up(*extent, first + i, checked);
+    }
     transfer(task, key, Direction::write, *kit.queue, extent->offset + s.first, bytes);
     if (k + 1 == n) files_.keep(key, extent);
   };
@@ -88,9 +93,16 @@ void RigWorker::transfer(TaskId task, const FileKey& key, Direction direction, r
   }
 }
 
+// Of the pages from `first_page` on, the first that is checked, counted from there.
+std::size_t RigWorker::first_checked(std::size_t first_page) const {
+  const auto every = static_cast<std::size_t>(rig_.pages_per_check);
+  return (every - first_page % every) % every;
+}
+
 void RigWorker::check(TaskId task, const FileKey& key, const Extent& extent, std::size_t first_page,
                       std::span<const std::byte> bytes) const {
-  for (std::size_t i = 0; i < bytes.size() / page; ++i) {
+  const auto every = static_cast<std::size_t>(rig_.pages_per_check);
+  for (std::size_t i = first_checked(first_page); i < bytes.size() / page; i += every) {
     if (checksum(bytes.subspan(i * page, page)) == extent.checksums[first_page + i]) continue;
     throw MachineError(
         fmt::format("task '{}' of rank {}, storage path {}: the 4096 bytes at offset {} are not "

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "calib/rig/host_buffer.hpp"
+#include "calib/rig/interrupt.hpp"
 #include "models/base/error.hpp"
 
 namespace tidegate {
@@ -60,9 +61,10 @@ FileKey file_key(const Plan& plan, TaskId task) {
           static_cast<std::int64_t>(std::ceil(io.bytes.value()))};
 }
 
-void stamp(std::span<std::byte> bytes, std::uint64_t writer, std::uint64_t number) {
+void stamp(std::span<std::byte> bytes, std::uint64_t writer, std::uint64_t number,
+           std::uint64_t first_page) {
   for (std::size_t i = 0; i + page <= bytes.size(); i += page) {
-    const std::uint64_t mark[3] = {writer, number, i};
+    const std::uint64_t mark[3] = {writer, number, first_page + i / page};
     std::memcpy(bytes.data() + i, mark, sizeof mark);
   }
 }
@@ -77,10 +79,30 @@ Files::Files(const Plan& plan, const std::vector<std::string>& folders, bool is_
     }
     rig::check_space(folders[path], Bytes(2 * bytes));  // the old place and the new one
   }
+  std::map<Owner, std::int64_t> sizes;
   for (const auto& [key, is_read_first] : uses.read_first) {
-    auto& file = files_[{key.path, key.rank}];
-    if (!file) file = std::make_shared<RankFile>(open_scratch(folders[key.path]));
+    sizes[{key.path, key.rank}] += 2 * whole_pages(key.bytes);
+  }
+  for (const auto& [owner, bytes] : sizes) {
+    const auto file = std::make_shared<RankFile>(open_scratch(folders[owner.first]));
+    write_all(file->file, bytes);
+    files_[owner] = file;
+  }
+  for (const auto& [key, is_read_first] : uses.read_first) {
     if (is_read_first) write_first(key);
+  }
+}
+
+void Files::write_all(const rig::ScratchFile& file, std::int64_t bytes) {
+  constexpr std::int64_t piece = std::int64_t{16} << 20;
+  const rig::HostBuffer buffer(static_cast<std::size_t>(std::min(piece, bytes)),
+                               rig::HostBuffer::Pages::huge);
+  const auto queue = rig::make_io_queue({.depth = 4});
+  for (std::int64_t at = 0; at < bytes; at += piece) {
+    rig::check_interrupt();
+    const auto now = buffer.bytes().first(static_cast<std::size_t>(std::min(piece, bytes - at)));
+    stamp(now, ~std::uint64_t{1}, static_cast<std::uint64_t>(at));
+    rig::transfer(*queue, Direction::write, file.descriptor(), at, now, std::size_t{1} << 20);
   }
 }
 

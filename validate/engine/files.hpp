@@ -19,11 +19,12 @@
 /// rank, and in it a place for each thing that is written or read.
 ///
 /// A plan says how many bytes a file work moves and not which. Works of one rank and path with the
-/// same item (layer, sub-group, tensor) and the same size are taken to mean the same thing. What is
-/// read before it is written is written before the run begins, unless somebody else writes what the
-/// tasks mean (sim/plan/meaning.hpp). A write goes to a free place and
-/// takes the old one's role when it is over, so that nobody reads what is half written; readers of
-/// the old place finish in peace.
+/// same item (layer, sub-group, tensor) and the same size are taken to mean the same thing. Before
+/// the run begins, the file is written over in full, since drives and file systems take longer for
+/// the first write of a place than for the next (calib/storage: write_extend), and what is read
+/// before it is written is put there, unless somebody else writes what the tasks mean
+/// (sim/plan/meaning.hpp). A write goes to a free place and takes the old one's role when it is
+/// over, so that nobody reads what is half written; readers of the old place finish in peace.
 namespace tidegate {
 
 /// Check values of pages of 4096 bytes.
@@ -46,9 +47,9 @@ struct Extent {
 
 class Files {
  public:
-  /// folders[i] of storage path i of the plan. Writes what is read first; with `is_meant`, for
-  /// tasks that mean nothing alone. Throws InputError when a folder is no place for that, and
-  /// MachineError when writing fails.
+  /// folders[i] of storage path i of the plan. Writes all files, and what is read first; with
+  /// `is_meant`, that for tasks that mean nothing alone. Throws InputError when a folder is no
+  /// place for that, and MachineError when writing fails.
   Files(const Plan& plan, const std::vector<std::string>& folders, bool is_meant = false);
 
   /// The last that was written whole, null when nothing was.
@@ -74,10 +75,13 @@ class Files {
   std::map<Owner, std::shared_ptr<RankFile>> files_;
 
   RankFile& file_of(const FileKey& key) { return *files_.at({key.path, key.rank}); }
+  static void write_all(const rig::ScratchFile& file, std::int64_t bytes);
   void write_first(const FileKey& key);
 };
 
 /// Gives every page of `bytes` a beginning of its own: no two writes of a run have equal pages.
-void stamp(std::span<std::byte> bytes, std::uint64_t writer, std::uint64_t number);
+/// `first_page` counts the pages of the same write that lie before.
+void stamp(std::span<std::byte> bytes, std::uint64_t writer, std::uint64_t number,
+           std::uint64_t first_page = 0);
 
 }  // namespace tidegate

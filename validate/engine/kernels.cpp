@@ -107,6 +107,14 @@ std::span<std::byte> Carving::bytes(std::int64_t count) {
   return front;
 }
 
+// Bits 0x3f00 to 0x3fff are 0.5 to 2 as bf16 or as the upper half of an fp32, 1.75 to 2 as fp16.
+void fill_ordinary(std::span<std::byte> memory) {
+  for (std::size_t i = 0; i + sizeof(cpu::half) <= memory.size(); i += sizeof(cpu::half)) {
+    const auto bits = static_cast<cpu::half>(0x3f00 + i / sizeof(cpu::half) % 0x100);
+    std::memcpy(memory.data() + i, &bits, sizeof bits);
+  }
+}
+
 std::int64_t own_memory(const Work& work, bool with_kernels) {
   return std::visit(MemoryOf{with_kernels}, work);
 }
@@ -119,6 +127,13 @@ Slice slice(std::int64_t size, std::int64_t k, std::int64_t n, std::int64_t grai
     return i == n ? size : std::min(size, grains * grain);
   };
   return {border(k), border(k + 1)};
+}
+
+void do_copy(std::span<const std::byte> from, std::span<std::byte> to) {
+  const std::size_t floats = from.size() / sizeof(float), rest = floats * sizeof(float);
+  cpu::copy_streaming({reinterpret_cast<const float*>(from.data()), floats},
+                      {reinterpret_cast<float*>(to.data()), floats}, one_thread);
+  std::memcpy(to.data() + rest, from.data() + rest, from.size() - rest);
 }
 
 void do_adam(const AdamStep& adam, Carving own, std::int64_t k, std::int64_t n) {

@@ -25,6 +25,10 @@ class Carving {
   std::span<std::byte> rest_;
 };
 
+/// Fills memory with numbers between 0.5 and 2, read as fp32, bf16 or fp16. Zeros and subnormal
+/// numbers take another time to compute with.
+void fill_ordinary(std::span<std::byte> memory);
+
 /// Bytes that the functions below, and copies and files, need of a thread's own memory.
 std::int64_t own_memory(const Work& work, bool with_kernels);
 
@@ -35,6 +39,9 @@ struct Slice {
 };
 Slice slice(std::int64_t size, std::int64_t k, std::int64_t n, std::int64_t grain);
 
+/// By stores that pass the caches, as the copy engine of a GPU does, so that the rate does not hang
+/// on the size; both begin at a multiple of 64 bytes and have the same length.
+void do_copy(std::span<const std::byte> from, std::span<std::byte> to);
 void do_adam(const AdamStep& adam, Carving own, std::int64_t k, std::int64_t n);
 void do_cast(const Cast& cast, Carving own, std::int64_t k, std::int64_t n);
 /// The copies and sums that the members on this machine do, one after the other.

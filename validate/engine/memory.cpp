@@ -42,6 +42,7 @@ Memories::Memories(const Plan& plan, Sharing sharing)
       throw MachineError(fmt::format("pool {}: mmap of {} bytes of addresses failed: {}",
                                      plan.pools[p].name, size, std::strerror(errno)));
     }
+    madvise(base, size, MADV_HUGEPAGE);  // may be refused; small pages do as well
     arena.base = static_cast<std::byte*>(base);
     arena.addresses = addresses[p];
     arena.gaps = Gaps(addresses[p]);

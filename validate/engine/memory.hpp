@@ -12,9 +12,10 @@
 /// The memories of a rig: an arena per pool of the plan, from which every buffer gets an address.
 ///
 /// An arena holds its capacity as asked for and not a byte more. It is a range of addresses without
-/// pages; the system gives a page when it is first written, and it stays. Addresses are plentiful,
-/// so gaps between buffers do not limit a pool. A pool of storage has a count and no memory: its
-/// bytes lie in files (files.hpp).
+/// pages; the system gives a page when it is first written, and it stays: huge ones where the
+/// system has them, as calibration reads drives into (a drive that fills small pages is slower).
+/// Addresses are plentiful, so gaps between buffers do not limit a pool. A pool of storage has a
+/// count and no memory: its bytes lie in files (files.hpp).
 namespace tidegate {
 
 class Memories {

@@ -8,11 +8,12 @@
 #include "models/base/error.hpp"
 #include "validate/engine/dispatcher.hpp"
 #include "validate/engine/rig_worker.hpp"
+#include "validate/engine/watch.hpp"
 
 namespace tidegate {
 namespace {
 
-// The dispatcher of a paced rig is a thread of its own: priority of real time goes with it.
+// The dispatcher is a thread of its own: priority of real time goes with it.
 void run_in_time(Dispatcher& dispatcher) {
   std::exception_ptr error;
   std::thread thread([&] {
@@ -42,8 +43,10 @@ std::vector<std::string> folders_of(const Machine& machine, const std::vector<st
 Execution run_on(const Rig& rig, const Plan& plan) {
   RigWorker worker(plan, rig);
   Dispatcher dispatcher(plan, worker);
-  rig.pace == Pace::paced ? run_in_time(dispatcher) : dispatcher.to_end();
-  Execution result{.timeline = {}, .lateness = dispatcher.take_lateness()};
+  const Watch watch(rig.folders);
+  run_in_time(dispatcher);
+  Execution result{
+      .timeline = {}, .lateness = dispatcher.take_lateness(), .foreign = watch.so_far()};
   result.timeline = dispatcher.take_timeline();
   return result;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "calib/rig/io_queue.hpp"
+#include "calib/rig/readings.hpp"
 #include "models/machine.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/timeline/timeline.hpp"
@@ -32,6 +33,9 @@ struct Rig {
   Pace pace = Pace::paced;
   std::vector<std::string> folders;  ///< by storage path of the machine
   bool checks_files = true;  ///< what is read is compared with what was written, page by page
+  /// One page of so many is checked. All of them take CPU time beside every transfer, which a
+  /// native rig would measure and no profile knows.
+  std::int64_t pages_per_check = 1;
   std::vector<FileFault> faults;
 };
 
@@ -44,6 +48,8 @@ struct Execution {
   /// By task: how much later its end was than its work should have been over at the rig's speeds.
   /// The operating system's part of the measured time, which no device model explains.
   std::vector<Instant> lateness;
+  /// What others did on this machine and its drives from the first task to the last.
+  rig::Foreign foreign;
 };
 
 /// Runs a plan for real: threads, copies, files, locks and time.
@@ -51,7 +57,8 @@ struct Execution {
 /// Every lane is as many threads as its width. Every buffer takes its bytes from the arena of its
 /// pool (memory.hpp); host memory stands for that of GPUs. Copies move bytes from a buffer that the
 /// task frees, if it frees one that large in that memory, to one that it allocates; otherwise from
-/// and to memory of the thread's own. Files are files (files.hpp), Adam and casts the kernels that
+/// and to memory of the thread's own, which holds ordinary numbers. Files are files (files.hpp),
+/// written over once before the first task. Adam and casts the kernels that
 /// calibration measures, a collective the copies and sums of its ring in the memory of one process.
 ///
 /// Throws MachineError, naming pool and task, when a pool is full, and naming path, offset and task

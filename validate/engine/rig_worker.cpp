@@ -59,7 +59,8 @@ RigWorker::RigWorker(const Plan& plan, const Rig& rig, RigUse use)
 
 RigWorker::~RigWorker() = default;
 
-// Memory for the largest work of the lane, and a queue as deep as its deepest.
+// Memory for the largest work of the lane, and a queue as deep as its deepest. Pages are those that
+// calibration measures with: huge ones for files, usual ones for the rest.
 void RigWorker::sit_down(Seat seat) {
   Kit& kit = kits_.at(seat.number);
   std::int64_t most = 0;
@@ -72,9 +73,14 @@ void RigWorker::sit_down(Seat seat) {
     most = std::max(most, own_memory(work, rig_.pace == Pace::native));
   }
   kit.number = seat.number;
-  if (most > 0) kit.memory = rig::HostBuffer(static_cast<std::size_t>(most));
+  using Pages = rig::HostBuffer::Pages;
+  if (most > 0) {
+    kit.memory =
+        rig::HostBuffer(static_cast<std::size_t>(most), has_files ? Pages::huge : Pages::usual);
+    fill_ordinary(kit.memory.bytes());
+  }
   if (has_files) kit.queue = rig::make_io_queue(queue_options(seat.lane));
-  if (rig_.pace == Pace::paced) wake_in_time();
+  if (rig_.pace == Pace::paced || (has_files && most > 0)) wake_in_time();
 }
 
 rig::IoOptions RigWorker::queue_options(LaneId lane) const {
@@ -182,8 +188,9 @@ RigWorker::Part RigWorker::copying(TaskId task, const Copy& copy, Kit& kit) cons
   if (to.empty()) to = own.bytes(bytes);
   return [from, to, bytes](std::int64_t k, std::int64_t n) {
     const Slice part = slice(bytes, k, n, 4096);
-    std::memcpy(to.data() + part.first, from.data() + part.first,
-                static_cast<std::size_t>(part.size()));
+    const auto at = static_cast<std::size_t>(part.first),
+               size = static_cast<std::size_t>(part.size());
+    do_copy(from.subspan(at, size), to.subspan(at, size));
   };
 }
 

@@ -84,13 +84,15 @@ class RigWorker : public Worker {
   Part writing(TaskId task, const FileIo& io, Kit& kit);
   void transfer(TaskId task, const FileKey& key, Direction direction, rig::IoQueue& queue,
                 std::int64_t offset, std::span<std::byte> bytes) const;
+  std::size_t first_checked(std::size_t first_page) const;
   void check(TaskId task, const FileKey& key, const Extent& extent, std::size_t first_page,
              std::span<const std::byte> bytes) const;
   std::span<std::byte> buffer_of(TaskId task, Effect::Kind kind, Place place, Bytes bytes) const;
 };
 
 /// Asks the system to wake this thread when its time has come: without lumping timers together, and
-/// before usual threads, where the user may ask for that. Threads of a paced rig mostly sleep.
+/// before usual threads, where the user may ask for that. For threads that mostly sleep: all of a
+/// paced rig, and the dispatcher and those that wait for files of a native one.
 void wake_in_time();
 
 }  // namespace tidegate

@@ -31,6 +31,10 @@ class Worker {
   /// the speeds that the worker keeps to: the moment itself, or an earlier one if the system woke
   /// the thread late. Several seats run at the same time. Throws MachineError on a failure.
   virtual Clock::time_point run(TaskId task, Seat seat, Clock::time_point start) = 0;
+  /// A task starts, after its allocations, and is over, before its frees. Called by the dispatcher
+  /// alone, for tasks that are not skipped.
+  virtual void begin(TaskId /*task*/) {}
+  virtual void end(TaskId /*task*/) {}
   /// A task without work takes place, between its allocations and its frees. Called by the
   /// dispatcher alone, for which no time passes meanwhile.
   virtual void pass(TaskId /*task*/) {}

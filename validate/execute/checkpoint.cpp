@@ -213,6 +213,11 @@ std::string fingerprint(const Workload& w, const LayerGraph& graph,
       a.decay);
 }
 
+void check_checkpoint_folder(const std::string& folder, const LayerGraph& graph) {
+  rig::check_space(folder, Bytes(12.0 * static_cast<double>(graph.parameters)));
+  const rig::ScratchFile writable(folder, rig::Access::buffered);
+}
+
 std::string write_checkpoint(const std::string& folder, const train::State& state,
                              const std::string& print, const std::function<void()>& written) {
   const std::string head = head_of(state, print);

@@ -22,6 +22,9 @@ namespace tidegate {
 std::string fingerprint(const Workload& workload, const LayerGraph& graph,
                         const train::TrainingOptions& options);
 
+/// Throws InputError when the folder is none that takes a state of the network.
+void check_checkpoint_folder(const std::string& folder, const LayerGraph& graph);
+
 /// Writes it, after asking for space; then removes all but the two newest of the folder, and what a
 /// killed run has left half written. Returns the path. `written` is called after each tensor.
 /// Throws InputError for a folder that cannot take it, MachineError when writing fails.

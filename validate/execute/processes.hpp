@@ -52,6 +52,8 @@ class RankProcesses : public Worker {
   void sit_down(Seat seat) override;
   void allocate(BufferId buffer, TaskId task) override { worker_.allocate(buffer, task); }
   void free(BufferId buffer) override;
+  void begin(TaskId task) override { worker_.begin(task); }
+  void end(TaskId task) override { worker_.end(task); }
   Clock::time_point run(TaskId task, Seat seat, Clock::time_point start) override;
   void pass(TaskId task) override;
   void stop() override;

@@ -12,7 +12,6 @@
 #include "models/base/error.hpp"
 #include "sim/policy/build_plan.hpp"
 #include "sim/report/period.hpp"
-#include "sim/run/predict.hpp"
 #include "validate/execute/checkpoint.hpp"
 #include "validate/train/operators.hpp"
 
@@ -110,6 +109,7 @@ class ScenarioTraining {
     if (const std::string why = train::unsupported(scenario_.workload); !why.empty())
       throw InputError("this network has no arithmetic here: " + why);
     check_memory(scenario_, graph_);
+    if (!request_.checkpoint.empty()) check_checkpoint_folder(request_.checkpoint, graph_);
   }
 
   SimulatedPlan plan(std::int64_t steps) {
@@ -124,7 +124,8 @@ class ScenarioTraining {
   void run_segment() {
     const bool is_cut = !request_.checkpoint.empty() && request_.every > 0;
     const std::int64_t left = request_.steps - state_.step;
-    const SimulatedPlan p = plan(is_cut ? std::min(request_.every, left) : left);
+    result_.plan = plan(is_cut ? std::min(request_.every, left) : left);
+    const SimulatedPlan& p = result_.plan;
     result_.predicted = iteration_time(p.plan, p.timeline);
     const Rig rig{.machine = scenario_.machine,
                   .pace = Pace::native,
@@ -134,6 +135,7 @@ class ScenarioTraining {
     TrainingRun run = train_on(rig, p.plan, scenario_.workload, graph_, options,
                                {.are_processes = result_.are_processes, .deaths = request_.deaths});
     result_.measured = iteration_time(p.plan, run.timeline);
+    result_.timeline = std::move(run.timeline);
     state_ = std::move(run.training.state);
     losses_.insert(losses_.end(), run.training.losses.begin(), run.training.losses.end());
     result_.file_bytes_read += run.file_bytes_read;

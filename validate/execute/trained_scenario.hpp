@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/base/units.hpp"
+#include "sim/run/predict.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "validate/execute/training_run.hpp"
 
@@ -37,6 +38,8 @@ struct TrainedScenario {
   Seconds measured, alone_measured;   ///< step here, under the plan and without one
   std::int64_t file_bytes_read = 0, file_bytes_written = 0, beside = 0;
   std::vector<std::string> checkpoints;
+  SimulatedPlan plan;  ///< the last that was run, as predicted for the machine of the profile
+  Timeline timeline;   ///< of that run
 
   bool is_same() const { return other_losses == 0 && other_numbers == 0; }
 };

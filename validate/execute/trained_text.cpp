@@ -44,8 +44,8 @@ std::string as_text(const TrainedScenario& t) {
 
 std::string to_text(const TrainedScenario& t) {
   std::string text =
-      fmt::format("{}: {:.4g} parameters trained under the plan of {}; {}\n\n", t.scenario,
-                  static_cast<double>(t.parameters), t.policy, as_text(t));
+      fmt::format("{}: {:.4g} M parameters trained under the plan of {}; {}\n\n", t.scenario,
+                  static_cast<double>(t.parameters) / 1e6, t.policy, as_text(t));
   text += losses_text(t) + "\n" + verdict_text(t);
   text += fmt::format("Files: {} read, {} written, every page checked.\n",
                       to_text(Bytes(static_cast<double>(t.file_bytes_read))),

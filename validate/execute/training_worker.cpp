@@ -25,7 +25,8 @@ TrainingWorker::TrainingWorker(const Plan& plan, const Rig& rig, const Workload&
       shelves_(plan, sharing),
       files_(plan, rig_),
       arithmetic_(plan, workload, graph, options, this),
-      pages_(seats_of(plan) + 1) {
+      pages_(seats_of(plan) + 1),
+      uses_(plan.buffers.size()) {
   ensure(rig.pace == Pace::native, "arithmetic takes the time that it takes");
 }
 
@@ -36,7 +37,35 @@ void TrainingWorker::allocate(BufferId buffer, TaskId task) {
   if (has_memory) shelves_.open(buffer, rig_.bytes_of(buffer));
 }
 
+// Alternatives that hang on a choice are where the choice says as long as they are asked for.
+template <class Do>
+void TrainingWorker::each_read(TaskId task, Do&& act) const {
+  for (const Deed& deed : plan_.meaning.of(task)) {
+    for (const Access& a : plan_.meaning.of(deed)) {
+      const bool is_sure = a.buffer != Access::standing && a.when.is_always();
+      if (is_sure && a.how == Access::How::read) act(a.buffer);
+    }
+  }
+}
+
+void TrainingWorker::begin(TaskId task) {
+  each_read(task, [this](BufferId buffer) { ++uses_[index(buffer)].readers; });
+}
+
+void TrainingWorker::end(TaskId task) {
+  each_read(task, [this](BufferId buffer) {
+    Use& use = uses_[index(buffer)];
+    if (--use.readers == 0 && use.is_free) give_back(buffer);
+  });
+}
+
 void TrainingWorker::free(BufferId buffer) {
+  Use& use = uses_[index(buffer)];
+  use.is_free = true;
+  if (use.readers == 0) give_back(buffer);
+}
+
+void TrainingWorker::give_back(BufferId buffer) {
   shelves_.close(buffer);
   files_.free(buffer);
   rig_.free(buffer);

@@ -11,6 +11,10 @@
 /// Training as the work of a plan's tasks: what a task means is done where its work is due, on
 /// tensors that lie in the rig's arenas and files and nowhere else. Works that mean nothing are
 /// done as on any rig.
+///
+/// A plan may free a buffer while a task still reads it, if nobody needs what the task makes of it
+/// (a store that SSDTrain could not cancel any more). Its memory is then kept until the task is
+/// over, beyond what the plan counts.
 namespace tidegate {
 
 class TrainingWorker : public Worker, private train::ByteStore {
@@ -23,6 +27,8 @@ class TrainingWorker : public Worker, private train::ByteStore {
   void sit_down(Seat seat) override { rig_.sit_down(seat); }
   void allocate(BufferId buffer, TaskId task) override;
   void free(BufferId buffer) override;
+  void begin(TaskId task) override;
+  void end(TaskId task) override;
   Clock::time_point run(TaskId task, Seat seat, Clock::time_point start) override;
   void pass(TaskId task) override;
   void stop() override { rig_.stop(); }
@@ -55,7 +61,12 @@ class TrainingWorker : public Worker, private train::ByteStore {
   train::Arithmetic arithmetic_;
   std::optional<std::uint16_t> only_;
   std::vector<rig::HostBuffer> pages_;  // by seat, and of the dispatcher
-  Moved others_;                        // of other processes
+  struct Use {
+    std::uint32_t readers = 0;  // under way
+    bool is_free = false;
+  };
+  std::vector<Use> uses_;  // by buffer
+  Moved others_;           // of other processes
 
   bool holds(const Access&) const override { return true; }
   void put(TaskId task, const Access& at, std::span<const std::byte> bytes) override;
@@ -64,6 +75,9 @@ class TrainingWorker : public Worker, private train::ByteStore {
   bool is_in_files(const Access& at) const {
     return plan_.pools[index(at.pool)].place.tier == Tier::storage;
   }
+  template <class Do>
+  void each_read(TaskId task, Do&& act) const;
+  void give_back(BufferId buffer);
   void perform(TaskId task, rig::IoQueue* queue, rig::HostBuffer& pages);
 };
 

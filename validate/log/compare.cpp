@@ -127,7 +127,7 @@ void add_notes(const TrainingLog& log, const SteadyLog& steady, const Report& re
     c.notes.push_back(
         "The prediction says that this run does not fit; its times are those of a "
         "machine with enough memory.");
-  if (std::ranges::find(log.writers, "DeepSpeed") != log.writers.end() &&
+  if (!log.is_on_cpu && std::ranges::find(log.writers, "DeepSpeed") != log.writers.end() &&
       log.series.contains("phases"))
     c.notes.push_back(
         "With wall_clock_breakdown DeepSpeed waits for the GPU at every timer, which "
@@ -149,6 +149,7 @@ LogComparison compare(const TrainingLog& log, const Scenario& scenario, const Re
                   .writers = log.writers,
                   .iterations = steady.iterations,
                   .skipped = steady.skipped,
+                  .is_run_average = log.is_run_average,
                   .rank = steady.rank,
                   .ranks = steady.ranks,
                   .rank_ratio = steady.rank_ratio,

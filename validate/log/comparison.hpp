@@ -15,15 +15,18 @@
 /// A log beside the prediction of the same run, phase by phase.
 namespace tidegate {
 
-/// error = predicted / measured - 1. Times are medians over the log's steady part, memory is the
-/// highest value logged.
+/// error = predicted / measured - 1, nothing where nothing was measured. Times are medians over the
+/// log's steady part, memory is the highest value logged.
 struct LogRow {
   std::string name, unit;  ///< "forward", "s"; s, 1/s, B or TFLOP/s
   double predicted = 0;
   Measured measured;
   std::string note;  ///< what makes the two unlike
   double shown() const { return unit == "B" ? measured.most : measured.median; }
-  double error() const { return shown() > 0 ? predicted / shown() - 1 : 0; }
+  std::optional<double> error() const {
+    if (shown() <= 0) return std::nullopt;
+    return predicted / shown() - 1;
+  }
 };
 
 /// The log's run is not the scenario's.
@@ -46,6 +49,7 @@ struct LogComparison {
   std::string file;
   std::vector<std::string> writers;
   std::size_t iterations = 0, skipped = 0;
+  bool is_run_average = false;  ///< of the whole run, without iterations
   std::int32_t rank = 0, ranks = 1;
   double rank_ratio = 1;
   std::vector<LogRow> rows;

@@ -165,7 +165,7 @@ std::vector<LogMismatch> mismatches_of(const TrainingLog& log, const SteadyLog& 
 std::vector<std::string> explanations_of(const LogComparison& c, const Report& report) {
   std::vector<std::string> lines;
   const LogRow* whole = c.row("iteration");
-  if (!whole || std::abs(whole->error()) < 0.02) return lines;
+  if (!whole || std::abs(whole->error().value_or(0)) < 0.02) return lines;
   if (!c.mismatches.empty())
     lines.push_back("The log is of another run than the scenario (above): errors say nothing yet.");
   const LogRow* largest = nullptr;

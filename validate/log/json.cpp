@@ -16,9 +16,12 @@ Json json_of(const Measured& m) {
 }
 
 Json json_of(const LogRow& r) {
-  return {{"name", r.name},           {"unit", r.unit},
-          {"predicted", r.predicted}, {"measured", json_of(r.measured)},
-          {"error", r.error()},       {"note", r.note}};
+  return {{"name", r.name},
+          {"unit", r.unit},
+          {"predicted", r.predicted},
+          {"measured", json_of(r.measured)},
+          {"error", r.error() ? Json(*r.error()) : Json()},
+          {"note", r.note}};
 }
 
 Json json_of(const LogMismatch& m) {
@@ -46,6 +49,7 @@ std::string to_json(const LogComparison& c) {
       {"profile", c.profile},
       {"log", c.file},
       {"writers", c.writers},
+      {"is_run_average", c.is_run_average},
       {"iterations", c.iterations},
       {"skipped", c.skipped},
       {"rank", c.rank},

@@ -48,7 +48,7 @@ struct TrainingLog {
   std::map<std::string, LoggedSetting> settings;
   std::int64_t lines = 0;
   std::int64_t skipped_updates = 0;  ///< that the loss scaler left out
-  bool is_on_cpu = false;              ///< DeepSpeed without a GPU: its memory is the process's
+  bool is_on_cpu = false;            ///< DeepSpeed without a GPU: its memory is the process's
   bool is_run_average = false;       ///< samples_per_second is one mean over the whole run
   std::vector<Problem> damaged;      ///< numbers that could not be read, left out
   bool is_cut = false;               ///< the last line has no end and was left out

@@ -32,7 +32,7 @@ std::string rows_text(const LogComparison& c) {
     table.rows.push_back({name, value_text(row.unit, row.predicted),
                           value_text(row.unit, row.shown()),
                           row.unit == "B" ? "" : spread_text(row.measured),
-                          fmt::format("{:+.1f} %", 100 * row.error())});
+                          row.error() ? fmt::format("{:+.1f} %", 100 * *row.error()) : "-"});
   }
   std::string text = to_text(table);
   for (std::size_t i = 0; i < notes.size(); ++i)
@@ -42,7 +42,9 @@ std::string rows_text(const LogComparison& c) {
 
 std::string head_text(const LogComparison& c) {
   std::string text = fmt::format("{}: {}", c.file, join(c.writers, " and "));
-  if (c.iterations > 0) {
+  if (c.is_run_average) {
+    text += ", one mean over the whole run";
+  } else if (c.iterations > 0) {
     text += fmt::format(", {} iteration{} of rank {}", c.iterations, c.iterations == 1 ? "" : "s",
                         c.rank);
     if (c.ranks > 1) text += fmt::format(", the slowest of {}", c.ranks);

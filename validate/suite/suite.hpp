@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/report/table.hpp"
 #include "validate/suite/trial.hpp"
 
 /// Scenarios times policies, predicted and run for real: how well the predictor knows what it
@@ -44,6 +45,7 @@ struct Suite {
 /// Throws InputError for a file that is wrong, and as run_trial does.
 Suite run_suite(const SuiteOptions& options);
 
+Table cases_table(const Suite& suite);
 std::string to_text(const Suite& suite);
 /// docs/run_json.md
 std::string to_json(const Suite& suite);

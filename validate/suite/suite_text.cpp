@@ -34,7 +34,7 @@ std::string remarks(const SuiteRow& row) {
 
 }  // namespace
 
-std::string to_text(const Suite& suite) {
+Table cases_table(const Suite& suite) {
   Table table{.header = {"case", "ranks", "predicted", "measured", "error", "host", ""},
               .rows = {},
               .align = {}};
@@ -46,9 +46,13 @@ std::string to_text(const Suite& suite) {
                           to_text(c.step.measured), percent(c.step.error()),
                           fmt::format("{:.1f} %", 100 * c.floor), remarks(row)});
   }
+  return table;
+}
+
+std::string to_text(const Suite& suite) {
   std::string text =
       fmt::format("An iteration, predicted and measured on a {} rig\n\n", name_of(suite.pace));
-  text += to_text(table);
+  text += to_text(cases_table(suite));
   text += fmt::format(
       "\nMean of the absolute errors {:.1f} % (gate {:.0f} %), worst {:.1f} % (gate {:.0f} %), of "
       "{} "

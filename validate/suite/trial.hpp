@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,20 +25,34 @@ struct TrialOptions {
   /// the least lateness is taken, whatever its error.
   int tries = 1;
   double calm = 0.02;
+  std::int32_t draws = 0;  ///< machines drawn for the prediction's interval; 0: no interval
+  std::uint64_t seed = 1;  ///< of the draws
 };
 
-struct Trial {
+/// What is expected, and all that is needed to run it.
+struct Expected {
   Plan plan;  ///< scaled
   std::vector<Demand> demands;
   std::vector<Resource> resources;
   Timeline predicted;
+  std::optional<PredictionInterval> interval;
+  Rig rig;
+  double gate = 0.08;
+};
+
+/// Throws InputError for what cannot be run: several nodes, ranks that stand for others, a plan
+/// that does not fit, more folders than storage paths.
+Expected expect(Scenario& scenario, const TrialOptions& options);
+Comparison compare(const Expected& expected, const Execution& run);
+
+struct Trial {
+  Expected expected;
   Execution measured;
   Comparison comparison;
   int tries = 1;
 };
 
-/// Throws InputError for what cannot be run: several nodes, ranks that stand for others, a paced
-/// drive with a cache, a plan that does not fit, storage without a folder; and as run_on does.
+/// Throws as expect and run_on do.
 Trial run_trial(Scenario& scenario, const TrialOptions& options);
 
 }  // namespace tidegate

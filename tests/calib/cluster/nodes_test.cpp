@@ -1,7 +1,7 @@
 #include <vector>
 
 #include "calib/cluster/nodes.hpp"
-#include "calib/cluster/team.hpp"
+#include "models/base/launch.hpp"
 #include "tests/catch.hpp"
 
 using namespace tidegate;
@@ -63,6 +63,16 @@ TEST_CASE("pooled measurements hold the blocks of all nodes and name the node of
   CHECK(all.rows[0].blocks.size() == 3);
   REQUIRE(all.rows[0].faults.size() == 1);
   CHECK(all.rows[0].faults[0] == "b: contents differ");
+}
+
+TEST_CASE("canaries of nodes stay apart, each under the name of its node", "[cluster]") {
+  auto a = node("a", {1}), b = node("b", {1});
+  a.measurements.canaries = {{"canary.fma", {0, 1}, {10, 11}}};
+  b.measurements.canaries = {{"canary.fma", {0, 1}, {20, 21}}};
+  const Measurements all = pooled({a, b});
+  REQUIRE(all.canaries.size() == 2);
+  CHECK(all.canaries[0].name == "a.canary.fma");
+  CHECK(all.canaries[1].name == "b.canary.fma");
 }
 
 TEST_CASE("a launcher is recognised by rank and number of processes", "[cluster]") {

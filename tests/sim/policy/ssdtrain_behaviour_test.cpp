@@ -76,7 +76,7 @@ TEST_CASE("blocks save what the formula says, and recomputation keeps inputs and
     for (const Layer& layer : build_graph(scenario.workload).layers) {
       if (layer.kind != LayerKind::block) continue;
       block = 0;
-      for (const SavedTensor& t : storages_of(layer, Part::all)) block += t.bytes.value();
+      for (const SavedTensor* t : storages_of(layer, Part::all)) block += t->bytes.value();
       all += block;
       inputs += layer.input.value();
     }

@@ -59,6 +59,19 @@ TEST_CASE("what runs as predicted agrees", "[compare]") {
   CHECK(c.same_peaks());
 }
 
+TEST_CASE("the measurement is inside or outside the prediction's interval", "[compare]") {
+  // 610 ms predicted; writes that take 1.25 times as long make it 710 ms.
+  const Rounds rounds;
+  CompareOptions options;
+  options.interval = PredictionInterval{Seconds(0.6), Seconds(0.7)};
+  const Comparison inside = rounds.against(rounds.run(1, 1, 1), options);
+  CHECK_THAT(to_text(inside), Containing("600 ms to 700 ms: the measurement is inside"));
+  const Comparison outside = rounds.against(rounds.run(1, 1, 1.25), options);
+  CHECK_THAT(to_text(outside), Containing("the measurement is outside"));
+  CHECK_THAT(to_json(outside), Containing("\"contains_measured\": false"));
+  CHECK_THAT(to_json(rounds.against(rounds.run(1, 1, 1))), Containing("\"interval\": null"));
+}
+
 TEST_CASE("the error is signed and that of the prediction", "[compare]") {
   // Writes take 1.25 times as long: rounds of 70 ms, 710 ms in all; 610 / 710 - 1.
   const Rounds rounds;

@@ -1,11 +1,18 @@
 // The plan of every policy, run by the executor with threads or processes, arenas, files and locks,
 // trains bit for bit as a loop that knows no plan.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <map>
+#include <thread>
+#include <utility>
 
 #include "sim/timeline/laws.hpp"
 #include "tests/catch.hpp"
 #include "tests/validate/execute/executed.hpp"
 #include "tests/validate/train/offloaded_cases.hpp"
+#include "validate/engine/dispatcher.hpp"
 
 using namespace tidegate;
 using namespace tidegate::offloaded;
@@ -36,6 +43,35 @@ const train::Training& alone(const meant::Run& run) {
   return known->training;
 }
 
+// Pages that the plan says are written: by its tasks, and by the set-up, which puts what stands on
+// a storage path into the file of its rank, 4 bytes an element of a master and 2 of a shard in
+// bf16.
+std::int64_t priced_writes(const meant::Run& run, const Timeline& timeline) {
+  const Plan& plan = run.plan;
+  const double narrow = bytes_per_element(run.scenario.workload.dtype);
+  std::int64_t pages = 0;
+  for (std::uint32_t t = 0; t < plan.size(); ++t) {
+    if (is_skipped(plan, TaskId{t}, timeline) || plan.meaning.of(TaskId{t}).empty()) continue;
+    const auto* io = std::get_if<FileIo>(&plan.work(TaskId{t}));
+    if (io != nullptr && io->direction == Direction::write)
+      pages += whole_pages(static_cast<std::int64_t>(std::ceil(io->bytes.value())));
+    std::map<std::pair<PoolId, std::uint16_t>, double> standing;
+    for (const Deed& deed : plan.meaning.of(TaskId{t})) {
+      if (deed.verb != Deed::Verb::initialise) continue;
+      const Access& a = plan.meaning.of(deed).front();
+      if (plan.pools[index(a.pool)].place.tier != Tier::storage) continue;
+      const Content& content = plan.meaning.content(a.content);
+      const double width = content.kind == Content::Kind::master    ? 4
+                           : content.kind == Content::Kind::moments ? 8
+                                                                    : narrow;
+      standing[{a.pool, content.rank}] += width * static_cast<double>(content.count);
+    }
+    for (const auto& [file, bytes] : standing)
+      pages += whole_pages(static_cast<std::int64_t>(bytes));
+  }
+  return pages;
+}
+
 void check(const Case& c, int ranks, int accumulation, const char* dtype, Ranks as = {}) {
   INFO("ZeRO-" << c.zero << ", parameters " << c.parameters << ", " << c.optimizer << ", "
                << c.activations << ", " << ranks << (as.are_processes ? " processes, " : " ranks, ")
@@ -47,6 +83,7 @@ void check(const Case& c, int ranks, int accumulation, const char* dtype, Ranks 
   CHECK(reference.losses.size() == static_cast<std::size_t>(steps * ranks * accumulation));
   CHECK(real.training.losses == reference.losses);
   CHECK(real.training.state == reference.state);
+  CHECK(real.file_bytes_written == priced_writes(run, real.timeline));
   const std::vector<Demand> free_of_charge(run.plan.works.size());
   const auto broken = broken_laws(run.plan, real.timeline, free_of_charge, {});
   CHECK(broken.empty());
@@ -62,6 +99,32 @@ void check_ranks(const Case& c) {
   check(c, 1, 1, "bf16");
   check(c, 2, 2, "bf16");
 }
+
+// Somebody else's worker, whose stores begin 20 ms after their start.
+class LateStores : public Worker {
+ public:
+  LateStores(const Plan& plan, TrainingWorker& worker) : plan_(plan), worker_(worker) {}
+
+  void sit_down(Seat seat) override { worker_.sit_down(seat); }
+  void allocate(BufferId buffer, TaskId task) override { worker_.allocate(buffer, task); }
+  void free(BufferId buffer) override { worker_.free(buffer); }
+  void begin(TaskId task) override { worker_.begin(task); }
+  void end(TaskId task) override { worker_.end(task); }
+  Clock::time_point run(TaskId task, Seat seat, Clock::time_point start) override {
+    const bool is_store = plan_.names[index(plan_.task(task).name)] == "store";
+    if (is_store) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (is_store) ++stores;
+    return worker_.run(task, seat, start);
+  }
+  void pass(TaskId task) override { worker_.pass(task); }
+  void stop() override { worker_.stop(); }
+
+  std::atomic<int> stores = 0;
+
+ private:
+  const Plan& plan_;
+  TrainingWorker& worker_;
+};
 
 const char* const ssdtrain = "{name: ssdtrain, threshold: 1, to: nvme, profile_iteration: 1}";
 const Case both = {"3", "resident", "{name: mlp_offload, paths: [nvme, pfs], sub_group_size: 500}",
@@ -96,4 +159,23 @@ TEST_CASE("ranks that are processes train bit for bit", "[execute][processes]") 
          ssdtrain},
         2, 1, "fp32", processes);
   check(both, 4, 1, "bf16", processes);
+}
+
+TEST_CASE("a store that comes late finds what it stores, though backward has let go of it",
+          "[execute]") {
+  // Forward and backward of two layers of width 16 take less than the 20 ms.
+  auto changes = overrides(
+      {"0", "resident", "resident", "{name: ssdtrain, threshold: 1, to: nvme, adaptive: false}"}, 1,
+      1, "bf16");
+  changes.emplace_back("iterations", "4");
+  const meant::Run run = meant::run(changes);
+  const Rig rig = executed::rig_of(run);
+  TrainingWorker worker(run.plan, rig, run.scenario.workload, run.graph, executed::options_of(run));
+  LateStores late(run.plan, worker);
+  Dispatcher dispatcher(run.plan, late);
+  dispatcher.to_end();
+  CHECK(late.stores > 0);
+  const train::Training reference = train::train(run.scenario.workload, executed::options_of(run));
+  CHECK(worker.losses() == reference.losses);
+  CHECK(worker.state() == reference.state);
 }

@@ -60,7 +60,8 @@ std::string iterations(int count, const std::string& step = "2000.00") {
 double error_of(const LogComparison& c, const std::string& name) {
   const LogRow* row = c.row(name);
   REQUIRE(row);
-  return row->error();
+  REQUIRE(row->error());
+  return *row->error();
 }
 
 }  // namespace
@@ -127,6 +128,13 @@ TEST_CASE("where only a rate is logged, the iteration follows from the batch", "
   // 2 samples per second predicted: 2 / 1.6 - 1.
   CHECK(error_of(c, "samples per second") == Approx(0.25));
   CHECK_THAT(c.row("samples per second")->note, Containing("whole run"));
+  CHECK_THAT(to_text(c), Containing("one mean over the whole run"));
+}
+
+TEST_CASE("where nothing was measured there is no error", "[log]") {
+  const LogComparison c = compared("time (ms) | fwd: 1000.0 | bwd: 0.00 | step: 1000.0\n");
+  CHECK_FALSE(c.row("backward")->error());
+  CHECK(nlohmann::json::parse(to_json(c))["rows"][1]["error"].is_null());
 }
 
 TEST_CASE("memory is compared by the highest value logged", "[log]") {

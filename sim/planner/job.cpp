@@ -1,0 +1,151 @@
+#include "sim/planner/job.hpp"
+
+#include <filesystem>
+
+#include <fmt/core.h>
+
+#include "models/base/error.hpp"
+#include "sim/graph/layer_graph.hpp"
+#include "sim/run/predict.hpp"
+
+namespace tidegate::planner {
+namespace {
+
+// Where a search begins when the scenario has no policy, or one that the machine cannot have: what
+// needs least GPU memory.
+constexpr const char* start_with_drives =
+    "{zero: {stage: 3}, activations: {name: recompute, mode: full}, optimizer: {name: "
+    "zero_infinity, path: nvme}}";
+constexpr const char* start_without_drives =
+    "{zero: {stage: 3}, activations: {name: recompute, mode: full}, optimizer: zero_offload}";
+
+/// How a machine divides the batch at first; the search changes it.
+struct Division {
+  std::int64_t tensor = 1, micro_batch = 1, accumulation = 1;
+};
+
+// As few tensor-parallel ranks as the batch allows.
+std::optional<Division> division_of(const Job& job, const Build& b, const Workload& w) {
+  const std::int64_t most = w.explicit_layers.empty() ? b.gpus : 1;
+  for (std::int64_t t = 1; t <= most; t *= 2) {
+    const std::int64_t ranks = b.nodes * b.gpus / t;
+    if (b.gpus % t != 0 || job.sequences % ranks != 0) continue;
+    const std::int64_t each = job.sequences / ranks;
+    const bool keeps = each % w.micro_batch == 0;
+    if (!keeps && !w.explicit_layers.empty()) continue;
+    const std::int64_t micro = keeps ? w.micro_batch : 1;
+    return Division{t, micro, each / micro};
+  }
+  return std::nullopt;
+}
+
+Workload workload_of(const Job& job) {
+  yaml::Document document(scenario_values(job.path, job.overrides),
+                          yaml::Document::Faults::dropped);
+  yaml::Map map = document.root().map();
+  const std::string folder = std::filesystem::path(job.path).parent_path().string();
+  return read_workload(map.at("workload"), folder.empty() ? "." : folder);
+}
+
+bool has_policy(const Job& job) {
+  return scenario_values(job.path, job.overrides).find("policy") != nullptr;
+}
+
+std::vector<Override> division_sets(const Division& d, const Build& b) {
+  return {{"ranks", std::to_string(b.gpus)},
+          {"workload.tensor_parallel", std::to_string(d.tensor)},
+          {"workload.sequence_parallel", d.tensor > 1 ? "true" : "false"},
+          {"workload.pipeline_parallel", "1"},
+          {"workload.interleave", "1"},
+          {"workload.micro_batch", std::to_string(d.micro_batch)},
+          {"workload.accumulation", std::to_string(d.accumulation)}};
+}
+
+}  // namespace
+
+std::string first_problem(const InputError& error) {
+  const Problem& p = error.problems().front();
+  return p.key.empty() ? p.text : p.key + ": " + p.text;
+}
+
+Start start_of(const Catalog& catalog, const Build& b, const Job& job) {
+  const auto division = division_of(job, b, workload_of(job));
+  if (!division) {
+    return {nullptr,
+            {},
+            fmt::format("a batch of {} sequences does not divide over {} GPUs", job.sequences,
+                        b.nodes * b.gpus),
+            ""};
+  }
+  Start start;
+  start.sets = sets_of(catalog, b);
+  for (Override& set : division_sets(*division, b)) start.sets.push_back(std::move(set));
+  const auto evaluator = [&] {
+    std::vector<Override> all(job.overrides);
+    all.insert(all.end(), start.sets.begin(), start.sets.end());
+    return std::make_unique<Evaluator>(job.path, all);
+  };
+  std::string why = "the scenario has none";
+  if (has_policy(job)) {
+    try {
+      start.evaluator = evaluator();
+      return start;
+    } catch (const InputError& error) {
+      why = first_problem(error);
+    }
+  }
+  start.sets.emplace_back("policy", b.drives > 0 ? start_with_drives : start_without_drives);
+  start.note = "the search for a policy begins at full recomputation and ZeRO-3 (" + why + ")";
+  try {
+    start.evaluator = evaluator();
+  } catch (const InputError& error) {
+    start.refusal = first_problem(error);
+  }
+  return start;
+}
+
+Job job_of(const std::string& path, const std::vector<Override>& overrides, double tokens,
+           std::int64_t sequences) {
+  for (const auto& [key, value] : overrides) {
+    if (key != "hardware" && !key.starts_with("machine.")) continue;
+    throw InputError(fmt::format(
+        "--set {}: machines come from the catalog; set it there, or in a profile of your own",
+        key));
+  }
+  Job job{.path = path, .overrides = overrides, .sequences = sequences, .tokens = tokens};
+  const yaml::Value values = scenario_values(path, overrides);
+  const yaml::Value* name = values.find("name");
+  job.name = name != nullptr ? name->text : std::filesystem::path(path).stem().string();
+  Workload workload;
+  if (values.find("hardware") != nullptr) {
+    std::vector<Override> all(overrides);
+    if (values.find("policy") == nullptr) all.emplace_back("policy", "{}");
+    const Scenario own = load_scenario(path, all);
+    workload = own.workload;
+    if (sequences == 0)
+      job.sequences = layout_of(own).data() * workload.micro_batch * workload.accumulation;
+  } else {
+    yaml::Document document(values);
+    {
+      yaml::Map map = document.root().map();
+      map.ignore_rest();
+      const std::string folder = std::filesystem::path(path).parent_path().string();
+      workload = read_workload(map.at("workload"), folder.empty() ? "." : folder);
+    }
+    document.finish();
+    if (sequences == 0) {
+      throw InputError(
+          values.where, "hardware",
+          "is not given, so that the batch of an iteration is not known; add --batch "
+          "SEQUENCES, or hardware: the machine that micro_batch and accumulation are for");
+    }
+  }
+  const LayerGraph graph = build_graph(workload);
+  job.tokens_per_sequence =
+      static_cast<double>(graph.tokens) / static_cast<double>(workload.micro_batch);
+  if (graph.tokens == 0)
+    throw InputError(values.where, "workload.sequence", "is missing; costs are told per token");
+  return job;
+}
+
+}  // namespace tidegate::planner

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/planner/builds.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "sim/search/evaluate.hpp"
+
+namespace tidegate::planner {
+
+/// What every machine is asked to do. The global batch is fixed: each divides it among its GPUs in
+/// its own way, and accumulates the rest.
+struct Job {
+  std::string name, path;  ///< of the scenario; hardware and policy may be left out
+  std::vector<Override> overrides;
+  std::int64_t sequences = 0;  ///< of one iteration
+  double tokens_per_sequence = 0;
+  double tokens = 0;  ///< of the run
+  double tokens_per_iteration() const {
+    return static_cast<double>(sequences) * tokens_per_sequence;
+  }
+};
+
+/// `sequences` of an iteration; 0: those of the scenario on its own machine. Throws InputError with
+/// the problems of the scenario.
+Job job_of(const std::string& path, const std::vector<Override>& overrides, double tokens,
+           std::int64_t sequences = 0);
+
+/// The scenario on this machine, with the policy where its search begins.
+struct Start {
+  std::unique_ptr<Evaluator> evaluator;
+  std::vector<Override> sets;  ///< of the machine, its division and its policy
+  std::string refusal, note;
+};
+
+/// The scenario's own policy where the machine can have it, else what needs least GPU memory; a
+/// refusal where neither is a configuration or the batch does not divide over the GPUs.
+Start start_of(const Catalog& catalog, const Build& build, const Job& job);
+
+/// The first problem, without its place.
+std::string first_problem(const InputError& error);
+
+}  // namespace tidegate::planner

@@ -1,0 +1,184 @@
+#include "sim/report/needs.hpp"
+
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "sim/report/allocation.hpp"
+
+namespace tidegate {
+namespace {
+
+// An allocation or a free. What it is of has no name but a number by first appearance, and so has
+// its stream: pools that are asked for the same have equal changes.
+struct Change {
+  Instant at = 0;
+  std::uint32_t number = 0;  // an index into PoolChanges::bytes
+  std::uint32_t stream = 0;  // of an allocation; or is_free
+  bool operator==(const Change&) const = default;
+
+  static constexpr std::uint32_t is_free = std::numeric_limits<std::uint32_t>::max();
+};
+
+// In the order of moments.hpp but for their times: what comes first at one instant comes first.
+struct PoolChanges {
+  std::vector<Change> list;
+  std::vector<Change> earlier;         // ends of tasks that started earlier, while collecting
+  std::vector<std::int64_t> bytes;     // by number
+  std::vector<std::uint32_t> streams;  // by number of a stream
+  bool asks_same(const PoolChanges& other) const {
+    return bytes == other.bytes && list == other.list;
+  }
+};
+
+class Collector {
+ public:
+  Collector(const Plan& plan, const Timeline& timeline)
+      : plan_(plan), timeline_(timeline), pools_(plan.pools.size()), numbers_(plan.buffers.size()) {
+    const std::size_t each = 2 * plan.buffers.size() / std::max<std::size_t>(pools_.size(), 1);
+    for (std::size_t p = 0; p < pools_.size(); ++p) {
+      if (!is_gpu(p)) continue;
+      pools_[p].earlier.reserve(each), pools_[p].list.reserve(each / 2);
+      pools_[p].bytes.reserve(each / 2);
+    }
+  }
+
+  std::vector<PoolChanges> collect() {
+    for (std::uint32_t t = 0; t < plan_.size(); ++t) {
+      const auto effects = plan_.effects(TaskId{t});
+      if (effects.empty() || is_skipped(plan_, TaskId{t}, timeline_)) continue;
+      for (const Effect& e : effects) {
+        if (e.kind == Effect::Kind::allocate && holds(e.when, timeline_)) allocate(t, e.target);
+      }
+      for (const Effect& e : effects) {
+        if (e.kind == Effect::Kind::free && holds(e.when, timeline_)) free(t, e.target);
+      }
+    }
+    for (PoolChanges& pool : pools_) {
+      pool.earlier.insert(pool.earlier.end(), pool.list.begin(), pool.list.end());
+      pool.list = std::move(pool.earlier);
+    }
+    return std::move(pools_);
+  }
+
+ private:
+  bool is_gpu(std::size_t pool) const { return plan_.pools[pool].place.tier == Tier::gpu; }
+
+  void allocate(std::uint32_t t, std::uint32_t buffer) {
+    const std::size_t p = index(plan_.buffers[buffer].pool);
+    PoolChanges& pool = pools_[p];
+    const std::uint32_t stream = is_gpu(p) ? stream_number(pool, TaskId{t}) : 0;
+    pool.list.push_back({timeline_.start[t], number(pool, buffer), stream});
+  }
+
+  void free(std::uint32_t t, std::uint32_t buffer) {
+    PoolChanges& pool = pools_[index(plan_.buffers[buffer].pool)];
+    const bool is_earlier = timeline_.start[t] < timeline_.end[t];
+    (is_earlier ? pool.earlier : pool.list)
+        .push_back({timeline_.end[t], number(pool, buffer), Change::is_free});
+  }
+
+  std::uint32_t number(PoolChanges& pool, std::uint32_t buffer) {
+    std::uint32_t& known = numbers_[buffer];  // one more than the number
+    if (known == 0) {
+      pool.bytes.push_back(plan_.buffers[buffer].bytes);
+      known = static_cast<std::uint32_t>(pool.bytes.size());
+    }
+    return known - 1;
+  }
+
+  std::uint32_t stream_number(PoolChanges& pool, TaskId task) const {
+    const std::uint32_t stream = stream_of(plan_, task);
+    const auto known = std::ranges::find(pool.streams, stream);
+    const auto number = static_cast<std::uint32_t>(known - pool.streams.begin());
+    if (known == pool.streams.end()) pool.streams.push_back(stream);
+    return number;
+  }
+
+  const Plan& plan_;
+  const Timeline& timeline_;
+  std::vector<PoolChanges> pools_;
+  std::vector<std::uint32_t> numbers_;  // by buffer
+};
+
+// Stable: digits from the least to the highest, since instants are whole numbers and there are
+// many.
+void sort_by_time(std::vector<Change>& list) {
+  constexpr int digit_bits = 11;
+  constexpr std::size_t digits = std::size_t{1} << digit_bits;
+  Instant latest = 0;
+  for (const Change& c : list) latest = std::max(latest, c.at);
+  std::vector<Change> spare(list.size());
+  std::array<std::uint32_t, digits> first{};
+  for (int shift = 0; shift < 63 && latest >> shift != 0; shift += digit_bits) {
+    const auto digit = [shift](const Change& c) {
+      return static_cast<std::size_t>(c.at >> shift) % digits;
+    };
+    first.fill(0);
+    for (const Change& c : list) ++first[digit(c)];
+    std::uint32_t sum = 0;
+    for (std::uint32_t& f : first) sum += std::exchange(f, sum);
+    for (const Change& c : list) spare[first[digit(c)]++] = c;
+    list.swap(spare);
+  }
+}
+
+std::int64_t peak_of(const PoolChanges& pool) {
+  std::int64_t held = 0, peak = 0;
+  for (const Change& c : pool.list) {
+    held += c.stream == Change::is_free ? -pool.bytes[c.number] : pool.bytes[c.number];
+    peak = std::max(peak, held);
+  }
+  return peak;
+}
+
+void play(const PoolChanges& pool, Bytes capacity, const AllocatorOptions& options,
+          PoolNeed& need) {
+  CachingAllocator allocator(whole_bytes(capacity), options);
+  std::vector<CachingAllocator::BlockId> blocks(pool.bytes.size());
+  for (const Change& c : pool.list) {
+    const std::int64_t bytes = pool.bytes[c.number];
+    if (bytes == 0) continue;
+    if (c.stream == Change::is_free) {
+      allocator.free(blocks[c.number]);
+      continue;
+    }
+    const auto block = allocator.allocate(bytes, c.stream);
+    if (!block) {
+      need.refused = allocator.reserved() + bytes;
+      return;
+    }
+    blocks[c.number] = *block;
+    need.reserved = std::max(need.reserved, allocator.reserved());
+  }
+}
+
+}  // namespace
+
+std::vector<PoolNeed> pool_needs(const Plan& plan, const Timeline& timeline,
+                                 const AllocatorOptions& options) {
+  const std::vector<PoolChanges> pools = Collector(plan, timeline).collect();
+  std::vector<PoolNeed> needs(pools.size());
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    const Pool& pool = plan.pools[p];
+    const bool is_gpu = pool.place.tier == Tier::gpu;
+    const auto is_same = [&](std::size_t other) {
+      return plan.pools[other].place.tier == Tier::gpu &&
+             plan.pools[other].capacity == pool.capacity && pools[other].asks_same(pools[p]);
+    };
+    std::size_t same = 0;
+    while (same < p && !(is_gpu && is_same(same))) ++same;
+    if (same < p) {
+      needs[p] = needs[same];
+      continue;
+    }
+    PoolChanges sorted = pools[p];
+    sort_by_time(sorted.list);
+    needs[p].peak = peak_of(sorted);
+    needs[p].is_over = static_cast<double>(needs[p].peak) > pool.capacity.value();
+    if (is_gpu) play(sorted, pool.capacity, options, needs[p]);
+  }
+  return needs;
+}
+
+}  // namespace tidegate
