@@ -100,6 +100,7 @@ std::optional<Line> mixed_line(const Measurements& m, const std::string& path) {
   Line line{r - slope * w, 0, 0, spread, all.size(), blocks};
   line.write = line.read / -slope;
   for (const auto& [x, y] : all) {
+    if (all.size() == 2) break;  // a line goes through two points
     const double error = (line.read * (1 - x / line.write) - y) / y;
     line.residual += error * error / n;
   }

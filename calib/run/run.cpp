@@ -223,8 +223,10 @@ Outcome run(const RunOptions& options, Team& team,
   const Stages tell(progress);
   const rig::Readings before = rig::read_system();
   const Measurements own = measure_nodes(team, [&] {
-    return measure(prepared.selected.benches, prepared.selected.canaries, protocol, prepared.known,
-                   progress);
+    Measurements m = measure(prepared.selected.benches, prepared.selected.canaries, protocol,
+                             prepared.known, progress);
+    if (team.size() > 1) tell("waiting for the other processes");
+    return m;
   });
   prepared.selected.benches.clear();
   Together together = measure_together(team, prepared.setup, options, protocol.passes, tell);

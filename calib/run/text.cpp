@@ -13,6 +13,9 @@ namespace {
 
 std::string percent(double fraction) { return fmt::format("{:.1f} %", 100 * fraction); }
 
+// One pass, or nothing measured, tells no drift.
+std::string floor_text(double floor) { return floor > 0 ? percent(floor) : "not told"; }
+
 // Names that share a reason share a line.
 std::string not_measured_text(const std::vector<std::pair<std::string, std::string>>& all) {
   std::vector<std::pair<std::string, std::string>> reasons;  // reason, names
@@ -111,7 +114,8 @@ std::string to_text(const Outcome& outcome) {
   text += fmt::format(
       "Error floor of predictions on this machine, from its drift: compute {}, storage {}, both at "
       "once {}\n",
-      percent(node.floors.compute), percent(node.floors.io), percent(node.floors.overlapped));
+      floor_text(node.floors.compute), floor_text(node.floors.io),
+      floor_text(node.floors.compute > 0 && node.floors.io > 0 ? node.floors.overlapped : 0));
   text += not_measured_text(outcome.account.not_measured);
   if (!node.missing.empty()) {
     text += "The profile lacks what a simulation needs:";
