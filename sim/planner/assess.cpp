@@ -94,17 +94,6 @@ std::string layout_text(const Scenario& scenario) {
   return text + fmt::format(", micro-batch {} x accumulation {}", w.micro_batch, w.accumulation);
 }
 
-// What a later list sets again is left out of the earlier one.
-std::vector<Override> together(const std::vector<Override>& first,
-                               const std::vector<Override>& second) {
-  std::vector<Override> all;
-  for (const Override& set : first) {
-    if (std::ranges::find(second, set.first, &Override::first) == second.end()) all.push_back(set);
-  }
-  all.insert(all.end(), second.begin(), second.end());
-  return all;
-}
-
 void fill(Assessment& a, const Start& start, const Candidate& best, const Job& job,
           const AssessOptions& options) {
   Scenario scenario = start.evaluator->scenario(best.sets);
@@ -134,8 +123,9 @@ Assessment assess(const Catalog& catalog, const Build& build, const Job& job,
     return a;
   };
   if (!build.refusal.empty()) return is(State::refused, build.refusal);
-  const Start start = start_of(catalog, build, job);
+  Start start = start_of(catalog, build, job);
   if (!start.refusal.empty()) return is(State::refused, start.refusal);
+  start = better_start(std::move(start), job, options.known);
   a.note = start.note;
   const Evaluator& evaluator = *start.evaluator;
   const Space space = default_space(evaluator.scenario({}), evaluator.values());

@@ -18,6 +18,8 @@ struct AssessOptions {
   std::size_t threads = 1;               ///< the result is the same for any
   double margin = 0.01;                  ///< as tune has it
   IntervalOptions interval{.draws = 0};  ///< draws = 0: none
+  /// Policies of other machines (policy_of), where the search may begin as well.
+  std::vector<std::vector<Override>> known;
   /// Iteration time from which on the machine is of no interest: where the bound of every policy is
   /// longer, none is simulated.
   Seconds enough = Seconds(1e300);
@@ -61,7 +63,7 @@ struct Assessment {
   double days() const { return time.value() / 86400; }
 };
 
-/// Pure: the same input gives the same answer, whatever else was assessed before.
+/// Pure: the same input gives the same answer.
 Assessment assess(const Catalog& catalog, const Build& build, const Job& job,
                   const AssessOptions& options);
 

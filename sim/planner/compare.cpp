@@ -38,6 +38,17 @@ Seconds enough_for(const Comparison& c, Money rate) {
   return Seconds(behind_from(points, rate) * day * c.tokens_per_iteration / c.tokens);
 }
 
+// Each once.
+std::vector<std::vector<Override>> known_policies(const Comparison& c) {
+  std::vector<std::vector<Override>> known;
+  for (const Assessment& a : c.machines) {
+    if (!a.is_trained()) continue;
+    std::vector<Override> policy = policy_of(a.sets);
+    if (std::ranges::find(known, policy) == known.end()) known.push_back(std::move(policy));
+  }
+  return known;
+}
+
 Assessment one(const Catalog& catalog, const Job& job, const CompareOptions& options,
                const Comparison& so_far, const Build& build) {
   const Bill bill = bill_of(catalog, build);
@@ -49,6 +60,7 @@ Assessment one(const Catalog& catalog, const Job& job, const CompareOptions& opt
                                   bill.purchase(), catalog.currency)};
   }
   AssessOptions mine = options.assess;
+  mine.known = known_policies(so_far);
   if (!options.simulates_all) mine.enough = enough_for(so_far, least_rate(catalog, build));
   return assess(catalog, build, job, mine);
 }

@@ -1,6 +1,8 @@
 #include "sim/planner/job.hpp"
 
+#include <algorithm>
 #include <filesystem>
+#include <limits>
 
 #include <fmt/core.h>
 
@@ -101,6 +103,53 @@ Start start_of(const Catalog& catalog, const Build& b, const Job& job) {
   } catch (const InputError& error) {
     start.refusal = first_problem(error);
   }
+  return start;
+}
+
+std::vector<Override> together(const std::vector<Override>& first,
+                               const std::vector<Override>& second) {
+  std::vector<Override> all;
+  for (const Override& set : first) {
+    if (std::ranges::find(second, set.first, &Override::first) == second.end()) all.push_back(set);
+  }
+  all.insert(all.end(), second.begin(), second.end());
+  return all;
+}
+
+std::vector<Override> policy_of(const std::vector<Override>& sets) {
+  std::vector<Override> policy;
+  for (const Override& set : sets) {
+    const bool is_machine =
+        set.first == "hardware" || set.first == "ranks" || set.first.starts_with("machine.");
+    if (!is_machine) policy.push_back(set);
+  }
+  return policy;
+}
+
+Start better_start(Start start, const Job& job, const std::vector<std::vector<Override>>& known) {
+  const Evaluator& evaluator = *start.evaluator;
+  const auto time_of = [&](const std::vector<Override>& sets) {
+    const Trial trial = evaluator.simulate(sets);
+    return trial.fits ? trial.iteration_time : Seconds(std::numeric_limits<double>::infinity());
+  };
+  const auto divides_alike = [&](const Scenario& s) {
+    return layout_of(s).data() * s.workload.micro_batch * s.workload.accumulation == job.sequences;
+  };
+  const std::vector<Override>* best = nullptr;
+  Seconds least = known.empty() ? Seconds(0) : time_of({});
+  for (const std::vector<Override>& sets : known) {
+    const Screening screening = evaluator.screen(sets);
+    if (!screening.refusal.empty() || screening.bound.time >= least) continue;
+    if (!divides_alike(evaluator.scenario(sets))) continue;
+    const Seconds time = time_of(sets);
+    if (time < least) least = time, best = &sets;
+  }
+  if (best == nullptr) return start;
+  start.sets = together(start.sets, *best);
+  start.note = "the search for a policy begins at that of another machine";
+  std::vector<Override> all(job.overrides);
+  all.insert(all.end(), start.sets.begin(), start.sets.end());
+  start.evaluator = std::make_unique<Evaluator>(job.path, all);
   return start;
 }
 

@@ -40,6 +40,17 @@ struct Start {
 /// refusal where neither is a configuration or the batch does not divide over the GPUs.
 Start start_of(const Catalog& catalog, const Build& build, const Job& job);
 
+/// What of `sets` is not the machine: its policy and how the batch is divided.
+std::vector<Override> policy_of(const std::vector<Override>& sets);
+
+/// The start, or the fastest that fits of the `known` policies of other machines where that is
+/// faster: what won on one machine is often not far from what wins on the next.
+Start better_start(Start start, const Job& job, const std::vector<std::vector<Override>>& known);
+
+/// A later list's values in place of an earlier one's.
+std::vector<Override> together(const std::vector<Override>& first,
+                               const std::vector<Override>& second);
+
 /// The first problem, without its place.
 std::string first_problem(const InputError& error);
 

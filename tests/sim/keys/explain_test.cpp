@@ -83,7 +83,8 @@ TEST_CASE("every label of the golden reports is explained", "[explain]") {
       label = label.substr(0, label.find(" ("));
       // Names that a profile gives to its paths and ports.
       if (std::regex_match(
-              label, std::regex("(nvme|pfs|drive|array[0-9*]+|plx[0-9*]+\\.[dh]2[hd])(, .*)?")))
+              label,
+              std::regex("(nvme|pfs|drive|second|array[0-9*]+|plx[0-9*]+\\.[dh]2[hd])(, .*)?")))
         continue;
       if (label.find(", ") != std::string::npos) label = label.substr(0, label.find(", "));
       INFO(entry.path().filename().string() << ": " << line);

@@ -273,3 +273,35 @@ TEST_CASE("JSON is finite and has what docs/plan_json.md names", "[plan]") {
   check(result.at("upgrades").at(0));
   check(result.at("sources").at(0));
 }
+
+TEST_CASE("a machine is at least as fast as with the policy of another that fits it", "[plan]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("s.yaml", scenario_text + own_machine);
+  const Catalog catalog = read_catalog(folder.write("c.yaml", test::small_catalog()));
+  const Job job = job_of(path, {}, 1e9);
+  const std::vector<Build> builds = builds_of(catalog);
+  const Assessment first = assess(catalog, builds.at(0), job, few().assess);
+  REQUIRE(first.is_trained());
+  const std::vector<Override> policy = policy_of(first.sets);
+
+  AssessOptions options = few().assess;
+  options.simulations = 1;
+  options.known = {policy};
+  const Assessment second = assess(catalog, builds.at(1), job, options);
+  REQUIRE(second.is_trained());
+  const Trial with_it = start_of(catalog, builds.at(1), job).evaluator->simulate(policy);
+  REQUIRE(with_it.fits);
+  CHECK(second.iteration_time <= with_it.iteration_time);
+}
+
+TEST_CASE("a policy of another machine that would change the batch is not taken", "[plan]") {
+  const TemporaryFolder folder;
+  const std::string path = folder.write("s.yaml", scenario_text + own_machine);
+  const Catalog catalog = read_catalog(folder.write("c.yaml", test::small_catalog()));
+  const Job job = job_of(path, {}, 1e9);
+  Start start = start_of(catalog, builds_of(catalog).at(0), job);
+  // Half of the sequences would take half of the time.
+  const std::vector<Override> before = start.sets;
+  start = better_start(std::move(start), job, {{{"workload.accumulation", "1"}}});
+  CHECK(start.sets == before);
+}

@@ -50,7 +50,9 @@ class LetterBox final : public Link {
 };
 
 using Make = std::function<std::unique_ptr<Evaluator>()>;
-std::unique_ptr<Evaluator> read_files() { return std::make_unique<Evaluator>(scenario, few_layers); }
+std::unique_ptr<Evaluator> read_files() {
+  return std::make_unique<Evaluator>(scenario, few_layers);
+}
 
 // Does `search` on rank 0 of `size`, with others that serve.
 template <class Search>
