@@ -261,8 +261,9 @@ NativeSuite run_native(const NativeOptions& options) {
                       .is_gated = options.is_gated};
     rates.progress = [&](const calib::ProgressNow& now) {
       if (options.progress) {
-        options.progress(fmt::format("rates: pass {} of {}, {} of {}, about {:.0f} s left",
-                                     now.pass, now.passes, now.done, now.all, now.left));
+        const std::string left = now.done > 0 ? fmt::format(", about {:.0f} s left", now.left) : "";
+        options.progress(fmt::format("rates: pass {} of {}, {} of {}{}", now.pass, now.passes,
+                                     now.done, now.all, left));
       }
     };
     const calib::Measurements m = measure_rates(rates);

@@ -32,6 +32,26 @@ std::string remarks(const NativeSuite& suite, const NativeRow& row) {
   return text;
 }
 
+// They are longer than a line.
+Table without_remarks(Table table) {
+  table.header.pop_back();
+  table.align.pop_back();
+  for (std::vector<std::string>& row : table.rows) row.pop_back();
+  return table;
+}
+
+std::string remarks_text(const NativeSuite& suite) {
+  std::string text;
+  for (const NativeRow& row : suite.rows) {
+    const std::string all = remarks(suite, row);
+    constexpr std::size_t columns = 96, indent = 4;
+    if (!all.empty()) text += "  " + wrap(row.name + ": " + all, columns, indent) + "\n";
+  }
+  return text.empty()
+             ? ""
+             : "\nRemarks (a device takes n times: its tasks against their prediction)\n" + text;
+}
+
 std::string rates_text(const NativeSuite& suite) {
   const std::string from =
       suite.hardware.empty() ? fmt::format("measured just before, in {:.0f} s", suite.rate_seconds)
@@ -142,7 +162,7 @@ std::string to_text(const NativeSuite& suite) {
       "Floor: {} clean runs of '{}' in a row differ by {:.1f} % (median of all pairs)\n\n",
       suite.floor.clean().size(), suite.floor.name, 100 * suite.repeat_error());
   text += "An iteration, predicted and measured on this machine at full speed\n\n" +
-          to_text(cases_table(suite));
+          to_text(without_remarks(cases_table(suite))) + remarks_text(suite);
   text += fmt::format(
       "\n{}: median of the absolute errors {:.1f} % (gate {:.0f} %), worst {:.1f} %, of {} "
       "conclusive cases of {}.\n",
