@@ -126,6 +126,16 @@ std::vector<Override> policy_of(const std::vector<Override>& sets) {
   return policy;
 }
 
+namespace {
+
+// On as many GPUs as this machine has, the batch is divided as the start has it.
+std::vector<Override> without_division(std::vector<Override> sets) {
+  std::erase_if(sets, [](const Override& set) { return set.first.starts_with("workload."); });
+  return sets;
+}
+
+}  // namespace
+
 Start better_start(Start start, const Job& job, const std::vector<std::vector<Override>>& known) {
   const Evaluator& evaluator = *start.evaluator;
   const auto time_of = [&](const std::vector<Override>& sets) {
@@ -135,17 +145,21 @@ Start better_start(Start start, const Job& job, const std::vector<std::vector<Ov
   const auto divides_alike = [&](const Scenario& s) {
     return layout_of(s).data() * s.workload.micro_batch * s.workload.accumulation == job.sequences;
   };
-  const std::vector<Override>* best = nullptr;
+  std::vector<Override> best;
   Seconds least = known.empty() ? Seconds(0) : time_of({});
-  for (const std::vector<Override>& sets : known) {
+  const auto consider = [&](const std::vector<Override>& sets) {
     const Screening screening = evaluator.screen(sets);
-    if (!screening.refusal.empty() || screening.bound.time >= least) continue;
-    if (!divides_alike(evaluator.scenario(sets))) continue;
+    if (!screening.refusal.empty() || screening.bound.time >= least) return;
+    if (!divides_alike(evaluator.scenario(sets))) return;
     const Seconds time = time_of(sets);
-    if (time < least) least = time, best = &sets;
+    if (time < least) least = time, best = sets;
+  };
+  for (const std::vector<Override>& sets : known) {
+    consider(sets);
+    consider(without_division(sets));
   }
-  if (best == nullptr) return start;
-  start.sets = together(start.sets, *best);
+  if (best.empty()) return start;
+  start.sets = together(start.sets, best);
   start.note = "the search for a policy begins at that of another machine";
   std::vector<Override> all(job.overrides);
   all.insert(all.end(), start.sets.begin(), start.sets.end());

@@ -44,7 +44,8 @@ Start start_of(const Catalog& catalog, const Build& build, const Job& job);
 std::vector<Override> policy_of(const std::vector<Override>& sets);
 
 /// The start, or the fastest that fits of the `known` policies of other machines where that is
-/// faster: what won on one machine is often not far from what wins on the next.
+/// faster, each with its division of the batch and with that of the start: what won on one machine
+/// is often not far from what wins on the next.
 Start better_start(Start start, const Job& job, const std::vector<std::vector<Override>>& known);
 
 /// A later list's values in place of an earlier one's.
