@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/planner/words.hpp"
+#include "sim/search/explain.hpp"
 
 namespace tidegate::planner {
 namespace {
@@ -112,13 +113,6 @@ ordered_json sources_json(const Comparison& c) {
         {{"key", p.key}, {"value", p.value}, {"source", p.source}, {"assumed", p.assumed}});
   }
   return list;
-}
-
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\n") == std::string::npos) return text;
-  std::string out = "\"";
-  for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return out + "\"";
 }
 
 }  // namespace

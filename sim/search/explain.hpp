@@ -41,5 +41,7 @@ std::string to_text(const TuneReport& report, std::size_t width = 80);
 std::string to_json(const TuneReport& report);
 /// A line per candidate that was looked at in a grid, or simulated in a search.
 std::string to_csv(const TuneReport& report);
+/// Quoted where it must be.
+std::string csv_field(const std::string& text);
 
 }  // namespace tidegate

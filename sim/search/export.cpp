@@ -68,14 +68,14 @@ ordered_json optional_json(const std::optional<T>& c) {
   return c ? candidate_json(*c) : ordered_json(nullptr);
 }
 
+}  // namespace
+
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\n") == std::string::npos) return text;
   std::string out = "\"";
   for (const char c : text) out += c == '"' ? std::string("\"\"") : std::string(1, c);
   return out + "\"";
 }
-
-}  // namespace
 
 std::string to_json(const TuneReport& r) {
   const Tuning& t = r.tuning;

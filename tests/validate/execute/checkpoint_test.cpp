@@ -13,6 +13,7 @@
 
 #include "models/base/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/subprocess.hpp"
 #include "tests/validate/execute/executed.hpp"
 #include "tests/validate/train/offloaded_cases.hpp"
 #include "validate/execute/checkpoint.hpp"
@@ -25,23 +26,15 @@ namespace {
 
 class Folder {
  public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "tidegate_state_XXXXXX").string();
-    REQUIRE(mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string path() const { return path_; }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
+  std::string path() const { return folder_.path().string(); }
+  std::string file(const std::string& name) const { return path() + "/" + name; }
   std::size_t files() const {
     return static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
+        std::distance(fs::directory_iterator(folder_.path()), fs::directory_iterator()));
   }
 
  private:
-  std::string path_;
+  test::TemporaryFolder folder_;
 };
 
 const offloaded::Case both = {
