@@ -37,17 +37,17 @@ struct Trial {
   double fullest() const;
 };
 
-/// Looks at variations of one scenario. Reads its file and its profile once; a variation that
-/// changes the machine reads the profile again. Every function is a pure function of the sets, and
-/// may be called from several threads at the same time.
+/// Looks at variations of one scenario. Reads its profile once; a variation that changes the
+/// machine reads the profile again. Every function is a pure function of the sets, and may be
+/// called from several threads at the same time.
 class Evaluator {
  public:
   /// `overrides` hold for every variation. Throws InputError when the scenario has problems.
-  Evaluator(std::string path, std::vector<Override> overrides);
+  Evaluator(ScenarioSource source, std::vector<Override> overrides);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return source_.path; }
   const std::vector<Override>& overrides() const { return overrides_; }
-  /// The values of the file with the overrides, those of the profile left out.
+  /// The values of the source with the overrides, those of the profile left out.
   const yaml::Value& values() const { return draft_.root; }
 
   Scenario scenario(const std::vector<Override>& sets) const;
@@ -65,7 +65,7 @@ class Evaluator {
   };
   const Prepared& prepared(const Scenario& scenario, const std::vector<Override>& sets) const;
 
-  std::string path_;
+  ScenarioSource source_;
   std::vector<Override> overrides_;
   Draft draft_;
   mutable std::mutex guard_;

@@ -54,6 +54,25 @@ const yaml::Value* scalar_at(const yaml::Value& root, const std::string& key) {
 
 }  // namespace
 
+std::string set_text(const yaml::Value& value) {
+  std::string text;
+  switch (value.kind) {
+    case yaml::Value::Kind::null:
+      return "null";
+    case yaml::Value::Kind::scalar:
+      return value.quoted ? yaml::word(value.text) : value.text;
+    case yaml::Value::Kind::sequence:
+      for (const yaml::Value& item : value.items)
+        text += (text.empty() ? "" : ", ") + set_text(item);
+      return "[" + text + "]";
+    case yaml::Value::Kind::map:
+      for (const yaml::Entry& entry : value.entries)
+        text += (text.empty() ? "" : ", ") + entry.key + ": " + set_text(entry.value);
+      return "{" + text + "}";
+  }
+  return text;
+}
+
 bool Space::applies(std::size_t axis, const Picks& picks) const {
   const Axis& mine = axes[axis];
   if (mine.needs.empty()) return true;
