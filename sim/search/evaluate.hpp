@@ -33,6 +33,11 @@ struct Trial {
   std::vector<Wear> wear;   ///< by storage path
   bool operator==(const Trial&) const = default;
 
+  /// What configurations are ranked by: time for a token, and for an iteration where the workload
+  /// has none.
+  Seconds pace() const {
+    return tokens_per_second > 0 ? Seconds(1 / tokens_per_second) : iteration_time;
+  }
   /// Of the fullest pool: part of its capacity that is needed.
   double fullest() const;
 };
