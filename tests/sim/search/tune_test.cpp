@@ -256,6 +256,29 @@ TEST_CASE("finished simulations are taken over from a file that was cut off", "[
   CHECK_THROWS_AS(ResultsLog(path, other, ResultsLog::Mode::resume), InputError);
 }
 
+TEST_CASE("what is worth a change takes few simulations", "[tune]") {
+  const Evaluator evaluator(scenario_source(scenarios + "mlp_offload_70b.yaml"),
+                            {{"workload.network.layers", "8"}});
+  const Space space =
+      default_space(evaluator.scenario({}), evaluator.values(), {"optimizer", "zero"});
+  std::size_t before = 0, after = 0;
+  TuneOptions options;
+  options.most_simulations = 60;
+  options.progress = [&](const TuneOptions::Progress& p) {
+    (std::string(p.doing) == "what is worth it" ? after : before) = p.done;
+  };
+  const Tuning tuning = tune(evaluator, space, options);
+  REQUIRE(tuning.best);
+  const std::size_t changes = tuning.best->changes.size();
+  REQUIRE(changes >= 4);
+  // Each change alone, and each once more in turn.
+  CHECK(after <= before + 2 * changes);
+  REQUIRE(tuning.simplest);
+  CHECK(tuning.simplest->trial->iteration_time <=
+        tuning.best->trial->iteration_time * (1 + options.margin));
+  CHECK(tuning.simplest->changes.size() <= changes);
+}
+
 TEST_CASE("a search that is stopped has the best so far", "[tune]") {
   const Evaluator evaluator(scenario_source(scenarios + cheap.file), cheap.overrides);
   const Space space = grid(evaluator, cheap);
