@@ -256,6 +256,18 @@ TEST_CASE("finished simulations are taken over from a file that was cut off", "[
   CHECK_THROWS_AS(ResultsLog(path, other, ResultsLog::Mode::resume), InputError);
 }
 
+TEST_CASE("a file that holds no results is refused and left as it is", "[tune]") {
+  const TemporaryFolder folder;
+  const Evaluator evaluator(scenario_source(scenarios + cheap.file), cheap.overrides);
+  for (const std::string text : {"notes\n", "notes without an end", "[1]\n", "{\"schema\": 1}\n"}) {
+    const std::string path = folder.write("notes.txt", text);
+    CHECK_THROWS_WITH(ResultsLog(path, evaluator, ResultsLog::Mode::resume),
+                      Containing("notes.txt:1: is no file of results"));
+    std::ifstream in(path);
+    CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == text);
+  }
+}
+
 TEST_CASE("what is worth a change takes few simulations", "[tune]") {
   const Evaluator evaluator(scenario_source(scenarios + "mlp_offload_70b.yaml"),
                             {{"workload.network.layers", "8"}});
