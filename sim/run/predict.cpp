@@ -34,8 +34,9 @@ std::vector<std::string> assumptions_of(const Machine& machine) {
   return lines;
 }
 
+// `here` is the part of the machine that is simulated: its paths are those of the plan.
 RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layout& layout,
-                  const Plan& plan, const Timeline& timeline) {
+                  const Machine& here, const Plan& plan, const Timeline& timeline) {
   const std::int64_t data = layout.data();
   const auto& p = layout.parallel();
   // The graph is what one tensor-parallel rank computes of all stages.
@@ -58,7 +59,7 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layou
                  .next = {},
                  .storage = {},
                  .allocator = scenario.allocator};
-  for (const StoragePath& path : scenario.machine.paths()) {
+  for (const StoragePath& path : here.paths()) {
     facts.storage.push_back({.name = path.name,
                              .rated = Bytes(path.endurance_bytes),
                              .write_amplification = path.write_amplification,
@@ -121,7 +122,7 @@ Prediction predict(Scenario& scenario) {
   const Machine machine = machine_here(scenario, scenario.machine);
   SimulatedPlan r = simulate_scenario(setting_of(scenario, graph, machine, layout), scenario);
   Report report = summarize(r.plan, r.timeline, r.demands, r.resources,
-                            facts_of(scenario, graph, layout, r.plan, r.timeline));
+                            facts_of(scenario, graph, layout, machine, r.plan, r.timeline));
   return {.graph = std::move(graph),
           .plan = std::move(r.plan),
           .demands = std::move(r.demands),
