@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/aio.hpp"
 #include "cli/calib.hpp"
 #include "cli/common.hpp"
 #include "cli/completion.hpp"
@@ -64,8 +65,11 @@ std::vector<Override> overrides_of(const SimulateFlags& flags) {
 std::vector<std::string> next_commands(const SimulateFlags& flags, const Scenario& scenario,
                                        const Report& report) {
   const std::string same = "tidegate simulate " + words_of(flags);
-  std::string first =
-      fmt::format("{} --set workload.accumulation={}", same, 2 * scenario.workload.accumulation);
+  SimulateFlags twice = flags;
+  std::erase_if(twice.sets,
+                [](const std::string& set) { return set.starts_with("workload.accumulation="); });
+  twice.sets.push_back(fmt::format("workload.accumulation={}", 2 * scenario.workload.accumulation));
+  std::string first = "tidegate simulate " + words_of(twice);
   if (report.fixes && !report.fixes->found.empty()) {
     first = same;
     for (const std::string& set : report.fixes->found.front().sets)
@@ -261,6 +265,7 @@ int run(int argc, char** argv) {
   add_tune(app, tune_flags, code);
   add_plan(app, plan_flags, code);
   add_export(app, export_flags);
+  add_aio(app);
   add_validate(app, code);
   add_explain(app, explain_flags);
   add_schema(app);
