@@ -22,6 +22,7 @@
 #include "cli/plot.hpp"
 #include "cli/start.hpp"
 #include "cli/tune.hpp"
+#include "cli/unexpected.hpp"
 #include "cli/validate_deepspeed.hpp"
 #include "cli/validate_log.hpp"
 #include "cli/validate_published.hpp"
@@ -273,6 +274,9 @@ int run(int argc, char** argv) {
   if (is_completing(argc, argv)) return complete(app, argc, argv);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    fmt::print(stderr, "{}", unexpected_text(app));
+    return 2;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

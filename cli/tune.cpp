@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/keys.hpp"
 #include "cli/progress.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
@@ -56,6 +57,7 @@ TuneOptions options_of(const TuneFlags& flags, const Evaluator& evaluator, Progr
 void check(const TuneFlags& flags) {
   if (flags.resumes && flags.results.empty())
     throw InputError("--resume: continues the file of --results FILE; give one");
+  for (const std::string& over : flags.over) check_key("--over", over.substr(0, over.find('=')));
   if (!flags.over.empty() && !flags.only.empty())
     throw InputError("--only chooses from the usual space, --over gives another; keep one of them");
 }

@@ -147,7 +147,8 @@ Axis read_axis(const std::string& text, const yaml::Value& scenario) {
         "--over {}: {}; write key=v1,v2,..., for example policy.optimizer.buffer_count=8,16,32",
         text, what));
   };
-  if (equals == std::string::npos || equals == 0) throw problem("has no key");
+  if (equals == std::string::npos) throw problem("has no values");
+  if (equals == 0) throw problem("has no key");
   Axis axis{.name = text.substr(0, equals), .options = {}};
   const yaml::Value* now = scalar_at(scenario, axis.name);
   for (const std::string& value : split(text.substr(equals + 1))) {
