@@ -34,9 +34,9 @@ std::vector<std::string> assumptions_of(const Machine& machine) {
   return lines;
 }
 
-// `here` is the part of the machine that is simulated: its paths are those of the plan.
+// `machine` is the part that is simulated: its paths are those of the plan.
 RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layout& layout,
-                  const Machine& here, const Plan& plan, const Timeline& timeline) {
+                  const Machine& machine, const Plan& plan, const Timeline& timeline) {
   const std::int64_t data = layout.data();
   const auto& p = layout.parallel();
   // The graph is what one tensor-parallel rank computes of all stages.
@@ -51,6 +51,8 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layou
                  .active_parameters = graph.active_parameters,
                  .tokens_per_iteration = graph.tokens * data * scenario.workload.accumulation,
                  .gpus = static_cast<std::int32_t>(layout.world()),
+                 .fold = machine.fold(),
+                 .parts = {machine.parts().begin(), machine.parts().end()},
                  .model_flops = 3 * steps * graph.forward_flops(),
                  .hardware_flops = ranks_per_rank_here * computed(plan, timeline),
                  .assumptions = assumptions_of(scenario.machine),
@@ -59,7 +61,8 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layou
                  .next = {},
                  .storage = {},
                  .allocator = scenario.allocator};
-  for (const StoragePath& path : here.paths()) {
+  for (const StoragePath& part : machine.paths()) {
+    const StoragePath path = part.times(machine.fold());
     facts.storage.push_back({.name = path.name,
                              .rated = Bytes(path.endurance_bytes),
                              .write_amplification = path.write_amplification,
