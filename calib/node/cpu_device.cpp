@@ -113,9 +113,7 @@ Section cpu_device_section(const Measurements& m, const Setup& setup,
               "half of the host's memory stands for the device's");
   out.assumed("context", "0 B", "no CUDA context");
   add_compute(out, m, setup);
-  out.measured("memory_bandwidth",
-               largest(with(rows_of(m, "dram.triad"), "threads", setup.threads), bytes_of),
-               "dram.triad", rate_text);
+  add_memory_bandwidth(out, m, setup);
   out.told("memory_efficiency", "1", "memory_bandwidth is what a kernel reaches");
   out.assumed("launch", "5 us", "a call into the BLAS and its threads");
   add_copies(out, m);

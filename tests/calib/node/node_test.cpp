@@ -150,6 +150,30 @@ TEST_CASE("products of 16 bits that are slower than those of fp32 count as none"
   CHECK_THAT(find(profile, "gpus", "peak_16")->source, Containing("slower than those of fp32"));
 }
 
+TEST_CASE("memory gives what the fastest stream of reads and writes moves, beyond the caches",
+          "[node]") {
+  Setup setup = two_threads();
+  setup.host.last_level_cache = Bytes(300e6);
+  Measurements m;
+  const auto stream = [](const char* quantity, double bytes, double rate) {
+    return row(quantity, {{"bytes", bytes}, {"threads", 2}}, {rate});
+  };
+  m.rows = {stream("dram.read", 1e9, 40e9), stream("dram.copy", 1e9, 30e9),
+            stream("dram.triad", 1e9, 20e9), stream("dram.copy_streaming", 1e9, 21e9)};
+  const auto told = [&] {
+    return find(node_profile(m, setup, std::nullopt), "host", "memory_bandwidth")->text;
+  };
+  CHECK(told() == "21 GB/s");  // reads alone are no stream of training, plain stores fetch more
+  const auto adam = [](double parameters, double rate) {
+    return row("adam", {{"parameters", parameters}, {"threads", 2}, {"gradient", 0}}, {rate},
+               Unit::per_second);
+  };
+  m.rows.push_back(adam(3e7, 1e9));
+  CHECK(told() == "21 GB/s");  // 16 B of 3e7 parameters are 480 MB, less than two caches of 300 MB
+  m.rows.push_back(adam(6e7, 0.8e9));
+  CHECK(told() == "22.4 GB/s");  // 28 B x 0.8e9/s
+}
+
 TEST_CASE("what a simulation needs and nobody measured is named", "[node]") {
   const NodeProfile profile = node_profile({}, two_threads(), std::nullopt);
   const auto lacks = [&profile](const char* key) {
@@ -184,6 +208,40 @@ TEST_CASE("mixed rates are the ends of the line through rates that were measured
   CHECK(find(profile, "paths.nvme", "read")->text == "7 GB/s");
   CHECK(find(profile, "paths.nvme", "read_mixed")->text == "6 GB/s");
   CHECK(find(profile, "paths.nvme", "write_mixed")->text == "3 GB/s");
+}
+
+TEST_CASE("mixed rates too near each other for a line are told by what mixing costs", "[node]") {
+  Setup setup = two_threads();
+  setup.storage.push_back(
+      {.name = "nvme", .folder = "/", .facts = {.type = "ext4", .total = Bytes(1e12)}});
+  const auto add = [](Measurements& m, const char* quantity, double cap,
+                      const std::vector<double>& blocks) {
+    std::vector<std::pair<std::string, double>> at = {{"block", 1048576}, {"depth", 16}};
+    if (cap > 0) at.emplace_back("write_cap", cap);
+    m.rows.push_back(row(quantity, at, blocks, Unit::bytes_per_second, Gate::io));
+  };
+  Measurements m;
+  add(m, "nvme.read", 0, {2e9});
+  add(m, "nvme.write", 0, {4e9});
+  // Medians 1.2/2 + 1/4 = 1.19/2 + 1.02/4 = 0.85: rates of 0.85 of the pure ones. The slope between
+  // the two, -0.01/0.02, is far below what blocks that are 9 % apart make of it.
+  add(m, "nvme.mixed_read", 0.5, {1.1e9, 1.3e9});
+  add(m, "nvme.mixed_write", 0.5, {0.9e9, 1.1e9});
+  add(m, "nvme.mixed_read", 1, {1.09e9, 1.29e9});
+  add(m, "nvme.mixed_write", 1, {0.92e9, 1.12e9});
+  const NodeProfile profile = node_profile(m, setup, std::nullopt);
+  CHECK(find(profile, "paths.nvme", "read_mixed")->text == "1.7 GB/s");
+  CHECK(find(profile, "paths.nvme", "write_mixed")->text == "3.4 GB/s");
+  CHECK_THAT(find(profile, "paths.nvme", "read_mixed")->source,
+             Containing("too near each other for a line: 1.18 times as dear as in turn"));
+  // Mixing is never cheaper than the two in turn: 2/2 + 1/4 = 1.25 is noise.
+  Measurements cheap;
+  add(cheap, "nvme.read", 0, {2e9});
+  add(cheap, "nvme.write", 0, {4e9});
+  add(cheap, "nvme.mixed_read", 1, {2e9});
+  add(cheap, "nvme.mixed_write", 1, {1e9});
+  CHECK(find(node_profile(cheap, setup, std::nullopt), "paths.nvme", "read_mixed")->text ==
+        "2 GB/s");
 }
 
 TEST_CASE("text that YAML would read as something else is quoted", "[node]") {
