@@ -8,6 +8,10 @@
 /// host_copy: bytes copied per second by memcpy in one thread, as the engine copies between
 /// buffers. Neighbouring pieces of two large buffers in turn, so that small copies do not repeat
 /// in a cache.
+///
+/// host_copy_again: how many times as fast the same piece is copied to the same place again and
+/// again: both in turn, first, again, again, first, in one sample. The caches end where it falls to
+/// 1 (form cache_knee of calib/fit; a piece of n bytes holds 2n of them).
 namespace tidegate::calib {
 namespace {
 
@@ -21,11 +25,13 @@ class HostCopy : public Bench {
     const std::size_t factor = setup.effort == Effort::quick      ? 32
                                : setup.effort == Effort::standard ? 8
                                                                   : 2;
-    sizes_ = sizes(least, buffer_, factor);
-    for (const std::size_t size : sizes_) {
+    for (const std::size_t size : sizes(least, buffer_, factor)) {
       const auto bytes = static_cast<double>(size);
       rows_.push_back(cpu_row("host_copy", {{"bytes", bytes}}, Unit::bytes_per_second,
                               memory_ceiling(setup, clock, 1, Bytes(2 * bytes), 2)));
+      settings_.push_back({size, false});
+      rows_.push_back(cpu_row("host_copy_again", {{"bytes", bytes}}, Unit::fraction, {}));
+      settings_.push_back({size, true});
     }
   }
 
@@ -38,28 +44,51 @@ class HostCopy : public Bench {
   }
 
   Sample sample(std::size_t row) override {
-    const std::size_t size = sizes_[row], pieces = buffer_ / size, floats = size / sizeof(float);
+    const auto [size, is_ratio] = settings_[row];
     const auto target = to_.as<float>();
     for (const std::size_t i : spots(target.size())) target[i] = -1;
-    std::size_t piece = 0;
-    const Timed timed = run_for(rows_[row].target, [&] {
-      std::memcpy(to_.data() + piece * size, from_.data() + piece * size, size);
-      piece = (piece + 1) % pieces;
-    });
-    const std::size_t last = (piece + pieces - 1) % pieces * floats;
-    bool is_right = true;
-    for (const std::size_t i : spots(floats)) is_right &= target[last + i] == keyed(last + i, 4);
-    return {.value = timed.rate(static_cast<double>(size)),
-            .elapsed = timed.elapsed,
-            .is_verified = is_right};
+    const Seconds time = rows_[row].target;
+    const Timed in_turn = copy(size, is_ratio ? 0.25 * time : time, true);
+    Sample sample{.value = in_turn.rate(static_cast<double>(size)), .elapsed = in_turn.elapsed};
+    if (is_ratio) {
+      const Timed again = copy(size, 0.5 * time, false), later = copy(size, 0.25 * time, true);
+      const Timed first{in_turn.count + later.count, in_turn.elapsed + later.elapsed};
+      sample.value = again.rate(1) / first.rate(1);
+      sample.elapsed = first.elapsed + again.elapsed;
+    }
+    sample.is_verified = holds(size);
+    return sample;
   }
 
   void finish() override { from_ = {}, to_ = {}; }
 
  private:
-  std::size_t buffer_;
-  std::vector<std::size_t> sizes_;
+  struct Setting {
+    std::size_t bytes = 0;
+    bool is_ratio = false;
+  };
+
+  // Pieces in turn, or the one that was last copied over and over.
+  Timed copy(std::size_t size, Seconds time, bool in_turn) {
+    const std::size_t pieces = buffer_ / size;
+    return run_for(time, [&] {
+      if (in_turn) piece_ = (piece_ + 1) % pieces;
+      piece_ %= pieces;
+      std::memcpy(to_.data() + piece_ * size, from_.data() + piece_ * size, size);
+    });
+  }
+
+  // Whether the last copy arrived.
+  bool holds(std::size_t size) const {
+    const std::size_t floats = size / sizeof(float), last = piece_ * floats;
+    const auto target = to_.as<float>();
+    return std::ranges::all_of(
+        spots(floats), [&](std::size_t i) { return target[last + i] == keyed(last + i, 4); });
+  }
+
+  std::size_t buffer_, piece_ = 0;
   std::vector<Row> rows_;
+  std::vector<Setting> settings_;
   rig::HostBuffer from_, to_;
 };
 

@@ -1,11 +1,10 @@
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <random>
 #include <thread>
 
+#include "calib/bench/chain.hpp"
 #include "calib/bench/cpu_benches.hpp"
 #include "calib/bench/sweeps.hpp"
 #include "calib/kernels/kernels.hpp"
@@ -13,38 +12,15 @@
 
 /// dram.latency: seconds of one load that depends on the one before, while `load` other threads
 /// read as fast as they can; dram.latency_load: what those read meanwhile, bytes per second.
-///
-/// The chain visits every line of 64 bytes of a buffer once in random order (one cycle, Sattolo
-/// 1986), in pages of 2 MiB where the system gives them, so that neither prefetchers nor the
-/// translation of addresses decide. A line also says its place in the cycle: after n steps from
-/// place p it must be p + n.
+/// The chain is that of chain.hpp, in pages of 2 MiB where the system gives them.
 namespace tidegate::calib {
 namespace {
-
-struct Line {
-  std::uint32_t next = 0, place = 0;
-  std::array<std::uint32_t, 14> rest{};
-};
-static_assert(sizeof(Line) == 64);
 
 std::size_t lines_of(const Setup& setup) {
   const double wanted = std::max(256.0 * 1048576, 4 * setup.host.last_level_cache.value());
   const double granted = memory_part::latency * setup.host.memory_available.value();
   if (wanted <= granted) return static_cast<std::size_t>(wanted) / sizeof(Line);
   return fitting(setup, memory_part::latency, sizeof(Line));
-}
-
-void link(std::span<Line> lines) {
-  std::mt19937_64 random(1);
-  for (std::uint32_t i = 0; i < lines.size(); ++i) lines[i].next = i;
-  for (std::size_t i = lines.size() - 1; i > 0; --i) {
-    std::swap(lines[i].next, lines[random() % i].next);
-  }
-  std::uint32_t at = 0;
-  for (std::uint32_t place = 0; place < lines.size(); ++place) {
-    lines[at].place = place;
-    at = lines[at].next;
-  }
 }
 
 // Threads that read parts of a buffer again and again until they are told to stop.
@@ -104,20 +80,15 @@ class LoadedLatency : public Bench {
   Sample sample(std::size_t row) override {
     const Setting& setting = settings_[row];
     const auto lines = buffer_.as<Line>();
-    const std::uint32_t first = at_;
     const Readers readers(buffer_.as<float>(), setting.load);
-    std::uint32_t at = at_;
     const double before = readers.bytes();
-    const Timed timed = run_for(rows_[row].target, [&] {
-      for (std::size_t i = 0; i < steps; ++i) at = lines[at].next;
-    });
+    const Walk walked = walk(lines, at_, rows_[row].target);
     const double read = readers.bytes() - before;
-    const auto walked = static_cast<std::uint64_t>(timed.count) * steps;
-    at_ = at;
-    return {.value = setting.is_load ? read / timed.elapsed.value()
-                                     : timed.elapsed.value() / static_cast<double>(walked),
-            .elapsed = timed.elapsed,
-            .is_verified = lines[at].place == (lines[first].place + walked) % lines.size()};
+    at_ = walked.at;
+    return {.value = setting.is_load ? read / walked.elapsed.value()
+                                     : walked.elapsed.value() / walked.steps,
+            .elapsed = walked.elapsed,
+            .is_verified = walked.is_right};
   }
 
   void finish() override { buffer_ = {}; }
@@ -127,8 +98,6 @@ class LoadedLatency : public Bench {
     int load = 0;
     bool is_load = false;
   };
-  static constexpr std::size_t steps = 2000;
-
   std::size_t count_;
   std::vector<Row> rows_;
   std::vector<Setting> settings_;

@@ -1,73 +1,55 @@
+#include "calib/bench/numa.hpp"
+
 #include <algorithm>
 #include <exception>
 #include <map>
 #include <thread>
+#include <utility>
 
+#include "calib/bench/chain.hpp"
 #include "calib/bench/cpu_benches.hpp"
 #include "calib/bench/sweeps.hpp"
 #include "calib/kernels/kernels.hpp"
-#include "calib/rig/host_buffer.hpp"
-#include "calib/rig/numa.hpp"
 #include "models/base/error.hpp"
 
-/// numa.read: bytes per second that all CPUs of node `from` together read from memory of node `to`,
-/// each a part of its own, and held on its CPU.
 namespace tidegate::calib {
 namespace {
 
-std::vector<rig::NumaNode> with_cpus() {
-  std::vector<rig::NumaNode> nodes = rig::numa_nodes();
-  std::erase_if(nodes, [](const rig::NumaNode& node) { return node.cpus.empty(); });
-  return nodes;
-}
+using Pages = rig::HostBuffer::Pages;
 
 class Numa : public Bench {
  public:
-  explicit Numa(const Setup& setup) : readers_(with_cpus()), memories_(rig::numa_nodes()) {
-    // Four last-level caches, as far as this bench's part of the memory holds a buffer per node.
+  Numa(const Setup& setup, NumaPlaces places) : places_(std::move(places)) {
+    // Four last-level caches, as far as this bench's part of the memory holds two buffers per node.
     const double wanted = std::max(256.0 * 1048576, 4 * setup.host.last_level_cache.value());
-    const double granted = memory_part::numa * setup.host.memory_available.value() /
-                           static_cast<double>(std::max<std::size_t>(memories_.size(), 1));
+    const double granted = memory_part::numa * setup.host.memory_available.value() / 2 /
+                           static_cast<double>(std::max<std::size_t>(places_.nodes.size(), 1));
     bytes_ = static_cast<std::size_t>(std::min(wanted, granted)) / 65536 * 65536;
     const Clock clock = highest_clock();
-    for (const rig::NumaNode& from : readers_) {
-      for (const rig::NumaNode& to : memories_) {
-        const auto threads = static_cast<int>(from.cpus.size());
-        rows_.push_back(
-            cpu_row("numa.read", {{"from", from.id}, {"to", to.id}}, Unit::bytes_per_second,
-                    memory_ceiling(setup, clock, threads, Bytes(static_cast<double>(bytes_)), 1)));
-        settings_.push_back({&from, to.id});
-      }
+    for (const rig::NumaNode& from : places_.nodes) {
+      if (from.cpus.empty()) continue;
+      for (const rig::NumaNode& to : places_.nodes) add(setup, clock, from, to.id);
     }
   }
 
   std::vector<Row> rows() const override { return rows_; }
 
   void prepare() override {
-    for (const rig::NumaNode& node : memories_) {
-      const rig::MemoryOn here(node.id);
-      buffers_[node.id] = rig::HostBuffer(bytes_);
-      fill_keyed(buffers_[node.id].as<float>(), 7);
-      checksum_ = cpu::read(buffers_[node.id].as<float>(), 1);
+    for (const rig::NumaNode& node : places_.nodes) {
+      Buffers& own = buffers_[node.id];
+      own.stream = places_.memory(node.id, bytes_, Pages::usual);
+      own.chain = places_.memory(node.id, bytes_, Pages::huge);
+      fill_keyed(own.stream.as<float>(), 7);
+      link(own.chain.as<Line>());
+    }
+    if (!buffers_.empty()) {
+      checksum_ = cpu::read(std::as_const(buffers_).begin()->second.stream.as<float>(), 1);
     }
   }
 
   Sample sample(std::size_t row) override {
-    const auto& [from, to] = settings_[row];
-    const auto all = std::as_const(buffers_).at(to).as<float>();
-    const int node = rig::node_of(all.data() + all.size() / 2);
-    if (node >= 0 && node != to) throw MachineError("memory does not lie on the node asked for");
-    const double begin = now();
-    std::int64_t rounds = 0;
-    bool is_right = true;
-    while (rounds == 0 || now() - begin < rows_[row].target.value()) {
-      is_right = read_once(*from, all) && is_right;
-      ++rounds;
-    }
-    const Seconds elapsed(now() - begin);
-    return {.value = static_cast<double>(bytes_) * static_cast<double>(rounds) / elapsed.value(),
-            .elapsed = elapsed,
-            .is_verified = is_right};
+    const Setting& setting = settings_[row];
+    return setting.is_latency ? latency(setting, row) : bandwidth(setting, row);
   }
 
   void finish() override { buffers_.clear(); }
@@ -76,7 +58,53 @@ class Numa : public Bench {
   struct Setting {
     const rig::NumaNode* from = nullptr;
     std::int32_t to = 0;
+    bool is_latency = false;
   };
+  struct Buffers {
+    rig::HostBuffer stream, chain;
+    std::uint32_t at = 0;  // of the walk, which goes on from sample to sample
+  };
+
+  void add(const Setup& setup, const Clock& clock, const rig::NumaNode& from, std::int32_t to) {
+    const auto threads = static_cast<int>(from.cpus.size());
+    const Settings at = {{"from", from.id}, {"to", to}};
+    rows_.push_back(
+        cpu_row("numa.read", at, Unit::bytes_per_second,
+                memory_ceiling(setup, clock, threads, Bytes(static_cast<double>(bytes_)), 1)));
+    settings_.push_back({&from, to, false});
+    rows_.push_back(cpu_row("numa.latency", at, Unit::seconds, {}));
+    settings_.push_back({&from, to, true});
+  }
+
+  void check_place(const rig::HostBuffer& buffer, std::int32_t wanted) const {
+    const std::int32_t node = places_.node_of(buffer.data() + buffer.size() / 2);
+    if (node >= 0 && node != wanted) {
+      throw MachineError("memory does not lie on the node asked for");
+    }
+  }
+
+  Sample bandwidth(const Setting& setting, std::size_t row) {
+    const rig::HostBuffer& buffer = buffers_.at(setting.to).stream;
+    check_place(buffer, setting.to);
+    bool is_right = true;
+    const Timed timed = run_for(rows_[row].target, [&] {
+      is_right = read_once(*setting.from, buffer.as<float>()) && is_right;
+    });
+    return {.value = timed.rate(static_cast<double>(bytes_)),
+            .elapsed = timed.elapsed,
+            .is_verified = is_right};
+  }
+
+  Sample latency(const Setting& setting, std::size_t row) {
+    Buffers& buffers = buffers_.at(setting.to);
+    check_place(buffers.chain, setting.to);
+    const rig::OnCpu held(setting.from->cpus.front());
+    const Walk walked = walk(buffers.chain.as<Line>(), buffers.at, rows_[row].target);
+    buffers.at = walked.at;
+    return {.value = walked.elapsed.value() / walked.steps,
+            .elapsed = walked.elapsed,
+            .is_verified = walked.is_right};
+  }
 
   // Each CPU of the node reads its part; the sum of all is that of the buffer, modulo 2^32.
   bool read_once(const rig::NumaNode& node, std::span<const float> all) const {
@@ -104,20 +132,33 @@ class Numa : public Bench {
     return sum == static_cast<std::uint32_t>(static_cast<std::uint64_t>(checksum_));
   }
 
-  std::vector<rig::NumaNode> readers_, memories_;
+  NumaPlaces places_;
   std::size_t bytes_ = 0;
   std::vector<Row> rows_;
   std::vector<Setting> settings_;
-  std::map<std::int32_t, rig::HostBuffer> buffers_;
+  std::map<std::int32_t, Buffers> buffers_;
   double checksum_ = 0;
 };
 
 }  // namespace
 
+NumaPlaces numa_here() {
+  return {.nodes = rig::numa_nodes(),
+          .memory =
+              [](std::int32_t node, std::size_t bytes, Pages pages) {
+                const rig::MemoryOn here(node);
+                return rig::HostBuffer(bytes, pages);
+              },
+          .node_of = rig::node_of};
+}
+
 std::string why_not_numa(const Setup&) {
   return rig::numa_nodes().size() < 2 ? "one NUMA node: there is no pair to measure" : "";
 }
 
-std::unique_ptr<Bench> make_numa(const Setup& setup) { return std::make_unique<Numa>(setup); }
+std::unique_ptr<Bench> make_numa(const Setup& setup, NumaPlaces places) {
+  return std::make_unique<Numa>(setup, std::move(places));
+}
+std::unique_ptr<Bench> make_numa(const Setup& setup) { return make_numa(setup, numa_here()); }
 
 }  // namespace tidegate::calib

@@ -28,7 +28,7 @@ bool StoppingRule::is_content() const {
 std::string spoiled_by(const Row& row, const rig::Foreign& foreign, const GateLimits& limits) {
   if (row.gate == Gate::none) return "";
   const bool is_cpu = row.gate == Gate::cpu;
-  const double cores = is_cpu ? limits.cpu_cores : limits.io_cores;
+  const double cores = is_cpu ? limits.cpu_cores : limits.io_cores + foreign.counting;
   if (foreign.cores > cores) return fmt::format("{:.2f} cores busy with other work", foreign.cores);
   if (foreign.steal > limits.steal) {
     return fmt::format("the hypervisor took {:.0f} % of the cores' time", 100 * foreign.steal);

@@ -14,8 +14,10 @@
 ///
 ///   pass 1 … P:  for all rows in random order:  warm-up, one block
 ///   block        samples until the stopping rule is content, the budget of the row is spent, or
-///   too
-///                many were rejected
+///                too many were rejected
+///
+/// Short samples of storage are judged together, five of them or 0.3 s: the system counts the
+/// cores' time in ticks of 10 ms, and of a sample of that length a single tick is a core.
 ///
 /// The value of a block is the median of its samples; the interval of a row comes from its blocks,
 /// which are separated in time, never from adjacent samples (lag-1 autocorrelation of adjacent
@@ -44,7 +46,8 @@ class StoppingRule {
 
 struct GateLimits {
   double cpu_cores = 0.05;  ///< foreign cores beside a CPU row
-  double io_cores = 0.25;   ///< beside a storage row (kernel workers count as foreign)
+  double io_cores = 0.25;   ///< beside a storage row (kernel workers count as foreign), and what
+                            ///< counting in ticks may be wrong by
   double io_bytes = 15e6;   ///< foreign bytes per second of the device beside a storage row
   double steal = 0.15;
 };
@@ -93,7 +96,7 @@ struct Protocol {
   Seconds block{1.0};  ///< most time of a block
   std::uint64_t seed = 7;
   GateLimits gate;
-  std::int32_t retries = 10;  ///< rejected samples per block before it is given up
+  std::int32_t retries = 10;  ///< rejections per block before it is given up
   /// Asked once, when a bench is prepared: experiments on what it made.
   std::function<void(Bench&)> when_prepared;
   double write_budget = 0;  ///< bytes that all rows may write; rows that would pass it are skipped

@@ -173,37 +173,61 @@ class Run {
       if (rule.count() > 0 && now() > until) break;
       rig::check_interrupt();
       if (!afford(row)) break;
-      TakenSample taken = take_sample(row, i);
-      if (taken.spoiled.empty()) {
-        rule.add(taken.value);
-        ++result_.accepted;
-      } else {
-        ++rejected;
-        ++result_.rejected;
+      std::vector<TakenSample> window = take_window(row, i);
+      bool is_rejected = false;
+      for (TakenSample& taken : window) {
+        if (taken.spoiled.empty()) {
+          rule.add(taken.value);
+          ++result_.accepted;
+        } else {
+          is_rejected = true;
+          ++result_.rejected;
+        }
+        block.samples.push_back(std::move(taken));
       }
-      block.samples.push_back(std::move(taken));
+      rejected += is_rejected ? 1 : 0;
     }
     block.is_converged = rule.is_content();
   }
 
-  TakenSample take_sample(RowResult& row, std::size_t i) {
+  // Samples that the gate judges together.
+  std::vector<TakenSample> take_window(RowResult& row, std::size_t i) {
+    constexpr std::size_t most = 5;
+    constexpr double least = 0.3;  // seconds
     const rig::Readings before = rig::read_system(row.row.device);
-    const Sample sample = benches_[places_[i].bench]->sample(places_[i].row);
-    const rig::Readings after = rig::read_system(row.row.device);
+    const double began = now();
+    std::vector<TakenSample> window;
+    std::int64_t read = 0, written = 0;
+    try {
+      do {
+        const Sample sample = benches_[places_[i].bench]->sample(places_[i].row);
+        read += sample.read, written += sample.written;
+        window.push_back(taken(row, sample));
+      } while (row.row.gate == Gate::io && window.size() < most && now() - began < least &&
+               !rig::is_interrupted() && afford(row));
+    } catch (const BudgetSpent&) {
+      if (window.empty()) throw;
+    }
+    const std::string why =
+        spoiled(row.row, rig::foreign(before, rig::read_system(row.row.device), read, written));
+    for (TakenSample& sample : window) {
+      if (sample.spoiled.empty()) sample.spoiled = why;
+    }
+    return window;
+  }
+
+  TakenSample taken(RowResult& row, const Sample& sample) {
     written_ += static_cast<double>(sample.written);
     if (!sample.is_verified) add_fault(row, "contents or checksum differ from what they must be");
     if (row.row.ceiling > 0 && sample.value > row.row.ceiling) {
       add_fault(row, fmt::format("{:.4g} {} is above the ceiling of {:.4g} ({})", sample.value,
                                  name_of(row.row.unit), row.row.ceiling, row.row.ceiling_from));
     }
-    return {
-        .value = sample.value,
-        .at = now() - began_,
-        .elapsed = sample.elapsed.value(),
-        .spoiled = !sample.spoiled.empty()
-                       ? sample.spoiled
-                       : spoiled(row.row, rig::foreign(before, after, sample.read, sample.written)),
-        .series = sample.series};
+    return {.value = sample.value,
+            .at = now() - began_,
+            .elapsed = sample.elapsed.value(),
+            .spoiled = sample.spoiled,
+            .series = sample.series};
   }
 
   std::string spoiled(const Row& row, const rig::Foreign& foreign) const {

@@ -36,6 +36,7 @@ const std::vector<FitRule>& fit_rules() {
       {"dram.copy_streaming", Form::thread_saturating, {"threads"}, {}, "bytes"},
       {"dram.triad", Form::thread_saturating, {"threads"}, {}, "bytes"},
       {"host_copy", Form::half_size, {"bytes"}, {}, ""},
+      {"host_copy_again", Form::cache_knee, {"bytes"}, {}, ""},
       {"gpu.h2d", Form::half_size, {"bytes"}, by_engine, ""},
       {"gpu.d2h", Form::half_size, {"bytes"}, by_engine, ""},
       {"gpu.memory", Form::half_size, {"bytes"}, {{"kernel", 0}, {"gpu", 0}}, ""},

@@ -72,68 +72,108 @@ void add_pure(SectionWriter& out, const Measurements& m, const std::string& path
   }
 }
 
-/// r = R (1 - w/W) by least squares over the points at which both directions are busy.
-struct Line {
-  double read = 0, write = 0, residual = 0, spread = 0;
-  std::size_t points = 0, blocks = 0;  ///< blocks of one point
+struct MixedPoint {
+  Estimate read, write;
 };
-std::optional<Line> mixed_line(const Measurements& m, const std::string& path) {
-  std::vector<std::pair<double, double>> all;  // w, r
-  double spread = 0;
-  std::size_t blocks = 0;
+/// With both directions busy.
+std::vector<MixedPoint> mixed_points(const Measurements& m, const std::string& path) {
+  std::vector<MixedPoint> all;
   for (const RowResult* row : rows_of(m, path + ".mixed_write")) {
     if (coordinate(row->row, "write_cap") <= 0) continue;
     for (const RowResult* other : rows_of(m, path + ".mixed_read")) {
-      if (other->row.at != row->row.at) continue;
-      spread = std::max({spread, estimate(*row).spread, estimate(*other).spread});
-      blocks = std::max(blocks, estimate(*row).blocks);
-      all.emplace_back(estimate(*row).value, estimate(*other).value);
+      if (other->row.at == row->row.at) all.push_back({estimate(*other), estimate(*row)});
     }
   }
+  return all;
+}
+
+struct Mixed {
+  double read = 0, write = 0, uncertainty = 0;
+  std::string how;
+};
+
+/// r = R (1 - w/W) by least squares through the points; nothing where noise could make the slope.
+/// Writes that are paced to more than a busy drive gives are all the same point.
+std::optional<Mixed> mixed_line(const std::vector<MixedPoint>& all) {
   if (all.size() < 2) return std::nullopt;
   double w = 0, r = 0, ww = 0, wr = 0;
   const auto n = static_cast<double>(all.size());
-  for (const auto& [x, y] : all) w += x / n, r += y / n;
-  for (const auto& [x, y] : all) ww += (x - w) * (x - w), wr += (x - w) * (y - r);
+  for (const auto& [y, x] : all) w += x.value / n, r += y.value / n;
+  for (const auto& [y, x] : all) {
+    ww += (x.value - w) * (x.value - w);
+    wr += (x.value - w) * (y.value - r);
+  }
   const double slope = wr / ww;
   if (!(slope < 0)) return std::nullopt;
-  Line line{r - slope * w, 0, 0, spread, all.size(), blocks};
+  Mixed line{r - slope * w, 0, 0, ""};
   line.write = line.read / -slope;
-  for (const auto& [x, y] : all) {
-    if (all.size() == 2) break;  // a line goes through two points
-    const double error = (line.read * (1 - x / line.write) - y) / y;
-    line.residual += error * error / n;
+  double residual = 0, noise = 0;  // of one point, relative and absolute
+  for (const auto& [y, x] : all) {
+    const auto of_median = [](const Estimate& e) {
+      return e.value * e.spread / std::sqrt(static_cast<double>(e.blocks));
+    };
+    noise += (std::pow(of_median(y), 2) + std::pow(slope * of_median(x), 2)) / n;
+    line.uncertainty = std::max({line.uncertainty, x.spread, y.spread});
+    const double error = (line.read * (1 - x.value / line.write) - y.value) / y.value;
+    if (all.size() > 2) residual += error * error / n;  // a line goes through two points
   }
-  line.residual = std::sqrt(line.residual);
+  if (-slope < 2 * std::sqrt(noise / ww)) return std::nullopt;
+  line.uncertainty = std::max(line.uncertainty, std::sqrt(residual));
+  line.how = fmt::format("line through {} rates with reads and writes at once, off by {:.1f} %",
+                         all.size(), 100 * std::sqrt(residual));
   return line;
+}
+
+/// Where no line tells both ends: the pure rates over by how much reading and writing at once costs
+/// more than the two in turn, c = 1 / (r/R + w/W), at least 1.
+std::optional<Mixed> mixed_cost(const std::vector<MixedPoint>& all, const Estimate& read,
+                                const Estimate& write) {
+  if (all.empty()) return std::nullopt;
+  std::vector<double> costs;
+  Mixed mixed;
+  for (const auto& [r, w] : all) {
+    costs.push_back(1 / (r.value / read.value + w.value / write.value));
+    mixed.uncertainty = std::max({mixed.uncertainty, r.spread, w.spread});
+  }
+  const double cost = std::max(1.0, median(costs));
+  mixed.read = read.value / cost, mixed.write = write.value / cost;
+  mixed.how = fmt::format(
+      "{} rates with reads and writes at once, too near each other for a line: {:.2f} times as "
+      "dear "
+      "as in turn",
+      all.size(), cost);
+  return mixed;
 }
 
 // `path`: of one process, or load_of it.
 void add_mixed(SectionWriter& out, const Measurements& m, const std::string& path, double clients) {
-  const auto line = mixed_line(m, path);
-  if (!line) return;  // the reader assumes the pure rates, and says so
-  const double uncertainty = std::max(line->residual, line->spread);
-  const double freedom = static_cast<double>(line->blocks) - 1;
-  const auto add = [&](const std::string& direction, double rate) {
+  const std::vector<MixedPoint> all = mixed_points(m, path);
+  const auto pure = [&](const std::string& direction) {
     const std::string quantity = path + "." + direction;
-    const auto pure = clients > 1 ? rate_of_all(m, quantity, clients) : pure_rate(m, quantity);
-    std::string source = fmt::format(
-        "measured: line through {} rates with reads and writes at once, off by {:.1f} %",
-        line->points, 100 * line->residual);
+    return clients > 1 ? rate_of_all(m, quantity, clients) : pure_rate(m, quantity);
+  };
+  const auto read = pure("read"), write = pure("write");
+  auto mixed = mixed_line(all);
+  if (!mixed && read && write) mixed = mixed_cost(all, *read, *write);
+  if (!mixed) return;  // the reader assumes the pure rates, and says so
+  const double freedom = static_cast<double>(all.front().write.blocks) - 1;
+  const auto add = [&](const std::string& direction, double rate,
+                       const std::optional<Estimate>& alone) {
+    std::string source = "measured: " + mixed->how;
     // Mixing costs; what lies above the pure rate is noise.
-    if (pure && rate > pure->value) {
+    if (alone && rate > alone->value) {
       source += fmt::format("; its end at {} lies above the pure rate, which stands here",
                             rate_text(rate));
-      rate = pure->value;
+      rate = alone->value;
     }
     out.add({.key = direction + "_mixed",
              .text = rate_text(rate),
              .source = source,
-             .uncertainty = uncertainty,
+             .uncertainty = mixed->uncertainty,
              .freedom = freedom});
   };
-  add("read", line->read);
-  add("write", line->write);
+  add("read", mixed->read, read);
+  add("write", mixed->write, write);
 }
 
 void add_size_effects(SectionWriter& out, const Measurements& m, const std::string& path) {

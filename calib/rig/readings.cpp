@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <sstream>
 
@@ -78,13 +79,24 @@ Traffic own_traffic() {
   return traffic;
 }
 
+namespace {
+
+double counting_error(double own, double seconds, std::int32_t cores) {
+  constexpr double tick = 0.01;  // of /proc/stat; the kernel's own may be shorter
+  const double idle = std::max(0.0, 1 - own / (seconds * cores));
+  return (2 * std::sqrt(std::max(0.0, own) * idle * tick) + 2 * tick) / seconds;
+}
+
+}  // namespace
+
 Foreign foreign(const Readings& before, const Readings& after, std::int64_t own_read,
                 std::int64_t own_written) {
   const double seconds = 1e-9 * static_cast<double>(after.at - before.at);
   Foreign foreign;
   if (seconds <= 0) return foreign;
-  const double others = (after.busy_cores - before.busy_cores) - (after.own - before.own);
-  foreign.cores = std::max(0.0, others / seconds);
+  const double own = after.own - before.own;
+  foreign.cores = std::max(0.0, (after.busy_cores - before.busy_cores - own) / seconds);
+  foreign.counting = counting_error(own, seconds, after.cores);
   foreign.steal = std::max(0.0, (after.stolen - before.stolen) / (seconds * after.cores));
   if (before.device_read >= 0 && after.device_read >= 0) {
     const auto read = after.device_read - before.device_read - own_read;

@@ -32,11 +32,18 @@ Traffic own_traffic();
 /// What happened between two readings that was not ours.
 struct Foreign {
   double cores = 0;             ///< cores kept busy by others, on average
+  double counting = 0;          ///< cores that `cores` may be too high by, see below
   double steal = 0;             ///< part of the cores' time that the hypervisor took
   double bytes_per_second = 0;  ///< traffic of the device beyond ours; 0 where not counted
   std::int64_t throttled = 0;
 };
 /// own_read and own_written: bytes that we moved through the device meanwhile.
+///
+/// The system samples at ticks who keeps a core busy, and tells our own time exactly. Work of ours
+/// that sleeps and wakes, such as I/O, is hit by more or fewer ticks than it lasts: of a tick h,
+/// own time B on cores that are busy to a part u, the sum is off by sqrt(B (1 - u) h) (binomial),
+/// and by two ticks where counters are cut to whole ones. `counting` is two such deviations and the
+/// two ticks; in samples of 10 to 100 ms it is as much as a core.
 Foreign foreign(const Readings& before, const Readings& after, std::int64_t own_read = 0,
                 std::int64_t own_written = 0);
 

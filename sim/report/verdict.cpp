@@ -56,6 +56,11 @@ bool is_alike(const Report::Overflow& a, const Report::Overflow& b) {
          a.owners == b.owners;
 }
 
+std::int32_t count_of(const Report& report, const std::string& pool) {
+  const auto at = std::ranges::find(report.pools, pool, &Report::Pool::name);
+  return at == report.pools.end() ? 1 : at->count;
+}
+
 bool has_overflow(const Report& report, const std::string& pool) {
   return std::ranges::find(report.overflows, pool, &Report::Overflow::pool) !=
          report.overflows.end();
@@ -68,13 +73,15 @@ std::string overflows_text(const Report& report, std::size_t width) {
   for (std::size_t i = 0; i < overflows.size(); ++i) {
     if (is_told[i]) continue;
     std::vector<std::string> pools;
+    std::int32_t count = 0;
     for (std::size_t k = i; k < overflows.size(); ++k) {
       if (!is_alike(overflows[i], overflows[k])) continue;
       is_told[k] = true;
       pools.push_back(overflows[k].pool);
+      count += count_of(report, overflows[k].pool);
     }
-    const std::string names =
-        pools.size() > 2 ? fmt::format("{} ({} alike)", pools[0], pools.size()) : join(pools, ", ");
+    const bool is_listed = pools.size() == 2 && count == 2;
+    const std::string names = is_listed ? join(pools, ", ") : alike_text(pools.front(), count);
     text += overflow_text(names, report, overflows[i], width);
   }
   return text.empty() ? "" : "Does not fit.\n" + text + "\n";

@@ -284,6 +284,21 @@ Section copied(const yaml::Value& from, std::string key, std::span<const char* c
   return section;
 }
 
+// The executor's products are of fp32 whatever a kernel's type (validate/engine/kernels.hpp): what
+// a profile says of fp32 stands for both.
+yaml::Value with_products_of_fp32(yaml::Value gpus) {
+  for (const auto& [key, single] : {std::pair{"peak_16", "peak_32"},
+                                    {"gemm_efficiency", "gemm_efficiency_32"},
+                                    {"attention_efficiency", "attention_efficiency_32"}}) {
+    const yaml::Value* found = gpus.find(single);
+    if (found == nullptr) continue;
+    const yaml::Value of_fp32 = *found;
+    const auto entry = std::ranges::find(gpus.entries, key, &yaml::Entry::key);
+    if (entry != gpus.entries.end()) entry->value = of_fp32;
+  }
+  return gpus;
+}
+
 }  // namespace
 
 Measurements measure_rates(const RateOptions& options) {
@@ -335,7 +350,7 @@ Rates rates_of_profile(const std::string& file, const std::vector<NativePath>& p
   constexpr std::array host = {"memory_bandwidth", "adam_rate", "cast_rate", "copy_rate"};
   constexpr std::array path_keys = {"read",        "write",   "read_mixed",
                                     "write_mixed", "latency", "block_half_size"};
-  Rates rates = {copied(inner(profile, "gpus", file), "gpus", device),
+  Rates rates = {copied(with_products_of_fp32(inner(profile, "gpus", file)), "gpus", device),
                  copied(inner(profile, "host", file), "host", host)};
   const yaml::Value& all = inner(profile, "paths", file);
   if (all.entries.empty()) inner(all, "paths.NAME", file);

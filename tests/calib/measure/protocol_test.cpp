@@ -41,6 +41,12 @@ TEST_CASE("a sample beside other work is spoiled, each cause with its number", "
   CHECK(spoiled_by(cpu, {.cores = 0.83}, limits) == "0.83 cores busy with other work");
   CHECK(spoiled_by(io, {.cores = 0.2}, limits).empty());  // kernel workers count as others
   CHECK(spoiled_by(io, {.cores = 0.3}, limits) == "0.30 cores busy with other work");
+  // What ticks may be wrong by counts for storage, whose work sleeps and wakes.
+  CHECK(spoiled_by(io, {.cores = 0.9, .counting = 0.7}, limits).empty());
+  CHECK(spoiled_by(io, {.cores = 1.0, .counting = 0.7}, limits) ==
+        "1.00 cores busy with other work");
+  CHECK(spoiled_by(cpu, {.cores = 0.9, .counting = 0.7}, limits) ==
+        "0.90 cores busy with other work");
   CHECK(spoiled_by(cpu, {.steal = 0.2}, limits) == "the hypervisor took 20 % of the cores' time");
   CHECK(spoiled_by(io, {.bytes_per_second = 40e6}, limits) ==
         "40 MB/s of other traffic on nvme0n1");

@@ -77,6 +77,35 @@ TEST_CASE("every row has one block per pass, after a warm-up that does not count
   CHECK(lab.log.calls.back() == "finish");
 }
 
+TEST_CASE("short samples of storage are judged by fives, of the CPU one by one", "[runner]") {
+  for (const auto& [gate, samples] : std::map<Gate, std::size_t>{{Gate::io, 55}, {Gate::cpu, 11}}) {
+    Lab lab({{.quantity = "x", .gate = gate}});
+    lab.protocol.passes = 1;
+    lab.protocol.gate.io_cores = lab.protocol.gate.cpu_cores = -1e12;  // whatever others do
+    const Measurements m = lab.run();
+    // Given up at the eleventh rejection.
+    REQUIRE(m.rows[0].blocks.size() == 1);
+    CHECK(m.rows[0].blocks[0].samples.size() == samples);
+    CHECK(m.rejected == static_cast<std::int64_t>(samples));
+    CHECK(m.accepted == 0);
+  }
+}
+
+TEST_CASE("samples that were taken before the budget was spent count", "[runner]") {
+  Lab lab({{.quantity = "x", .gate = Gate::io}});
+  lab.protocol.passes = 1;
+  lab.protocol.is_gated = false;
+  int calls = 0;
+  lab.log.answer = [&calls](std::size_t) {
+    if (++calls > 4) throw BudgetSpent("spent");  // a warm-up and three samples
+    return Sample{.value = 100.0 + calls, .elapsed = Seconds(0)};
+  };
+  const Measurements m = lab.run();
+  REQUIRE(m.rows[0].blocks.size() == 1);
+  CHECK(m.rows[0].blocks[0].samples.size() == 3);
+  CHECK(m.rows[0].faults.empty());
+}
+
 TEST_CASE("passes do not all follow the same order", "[runner]") {
   std::vector<Row> rows;
   for (int i = 0; i < 12; ++i) rows.push_back(row("q" + std::to_string(i)));

@@ -35,6 +35,12 @@ const Entry* find(const NodeProfile& profile, const std::string& section, const 
   return nullptr;
 }
 
+// A cube on two threads; `dtype` is a number of DType.
+RowResult product(double size, double dtype, double rate) {
+  return row("gemm", {{"m", size}, {"n", size}, {"k", size}, {"threads", 2}, {"dtype", dtype}},
+             {rate}, Unit::flops_per_second);
+}
+
 Setup two_threads() {
   Setup setup;
   setup.threads = 2;
@@ -84,10 +90,8 @@ TEST_CASE("drift is pooled over rows of one gate", "[node]") {
 TEST_CASE("a machine without a GPU computes on its CPU, with its own figures", "[node]") {
   Measurements m;
   m.rows = {
-      row("gemm", {{"m", 100}, {"n", 100}, {"k", 100}, {"threads", 2}}, {50e9},
-          Unit::flops_per_second),
-      row("gemm", {{"m", 1000}, {"n", 1000}, {"k", 1000}, {"threads", 2}}, {100e9},
-          Unit::flops_per_second),
+      product(100, 0, 50e9),
+      product(1000, 0, 100e9),
       row("dram.triad", {{"threads", 2}, {"bytes", 1e9}}, {20e9}),
       row("dram.triad", {{"threads", 1}, {"bytes", 1e9}}, {12e9}),
       row("adam", {{"parameters", 1e6}, {"threads", 2}, {"gradient", 0}}, {2e9}, Unit::per_second),
@@ -99,13 +103,75 @@ TEST_CASE("a machine without a GPU computes on its CPU, with its own figures", "
   CHECK(find(profile, "gpus", "peak_32")->text == "100 GFLOP/s");
   // 2·100³ = 2 MFLOP at half the peak, 2·1000³ = 2000 MFLOP at the peak.
   CHECK(find(profile, "gpus", "gemm_efficiency")->text ==
-        "[[2 MFLOP, 0.500], [2000 MFLOP, 1.000]]");
+        "[[2 MFLOP, 0.5000], [2000 MFLOP, 1.0000]]");
   CHECK(find(profile, "gpus", "h2d")->text == "5 GB/s");
   CHECK(find(profile, "gpus", "memory")->text == "8 GiB");
   CHECK(find(profile, "host", "memory_bandwidth")->text == "20 GB/s");
   CHECK(find(profile, "host", "adam_rate")->text == "7e+08");
   CHECK(find(profile, "host", "base_use")->text == "4 GiB");
   CHECK(find(profile, "gpus", "peak_16")->is_assumed);
+  CHECK(find(profile, "gpus", "peak_16")->text == "100 GFLOP/s");
+  CHECK(find(profile, "gpus", "gemm_efficiency_32") == nullptr);
+  CHECK(find(profile, "gpus", "attention_efficiency")->is_assumed);
+}
+
+TEST_CASE("a CPU with products of 16 bits has their peak, and curves for both types", "[node]") {
+  const auto attention = [](double dtype, double scores, double rate) {
+    return row("attention",
+               {{"heads", 10},
+                {"dim", 50},
+                {"tokens", 100},
+                {"threads", 2},
+                {"dtype", dtype},
+                {"scores", scores}},
+               {rate}, Unit::flops_per_second);
+  };
+  Measurements m;
+  m.rows = {product(100, 0, 50e9),   product(1000, 0, 100e9), product(100, 1, 100e9),
+            product(1000, 1, 800e9), attention(0, 0, 10e9),   attention(0, 1, 20e9),
+            attention(1, 0, 20e9),   attention(1, 1, 80e9)};
+  const NodeProfile profile = node_profile(m, two_threads(), std::nullopt);
+  const auto text = [&](const char* key) { return find(profile, "gpus", key)->text; };
+  CHECK(text("peak_16") == "800 GFLOP/s");
+  CHECK(text("peak_32") == "100 GFLOP/s");
+  CHECK(text("gemm_efficiency") == "[[2 MFLOP, 0.1250], [2000 MFLOP, 1.0000]]");
+  CHECK(text("gemm_efficiency_32") == "[[2 MFLOP, 0.5000], [2000 MFLOP, 1.0000]]");
+  // Half of 4 · 10 · 100² · 50 = 10 MFLOP; of scores in a cache 80 of 800 and 20 of 100.
+  CHECK(text("attention_efficiency") == "[[10 MFLOP, 0.1000]]");
+  CHECK(text("attention_efficiency_32") == "[[10 MFLOP, 0.2000]]");
+  CHECK(!find(profile, "gpus", "attention_efficiency")->is_assumed);
+}
+
+TEST_CASE("products of 16 bits that are slower than those of fp32 count as none", "[node]") {
+  Measurements m;
+  m.rows = {product(1000, 0, 100e9), product(1000, 1, 40e9)};
+  const NodeProfile profile = node_profile(m, two_threads(), std::nullopt);
+  CHECK(find(profile, "gpus", "peak_16")->text == "100 GFLOP/s");
+  CHECK_THAT(find(profile, "gpus", "peak_16")->source, Containing("slower than those of fp32"));
+}
+
+TEST_CASE("memory gives what the fastest stream of reads and writes moves, beyond the caches",
+          "[node]") {
+  Setup setup = two_threads();
+  setup.host.last_level_cache = Bytes(300e6);
+  Measurements m;
+  const auto stream = [](const char* quantity, double bytes, double rate) {
+    return row(quantity, {{"bytes", bytes}, {"threads", 2}}, {rate});
+  };
+  m.rows = {stream("dram.read", 1e9, 40e9), stream("dram.copy", 1e9, 30e9),
+            stream("dram.triad", 1e9, 20e9), stream("dram.copy_streaming", 1e9, 21e9)};
+  const auto told = [&] {
+    return find(node_profile(m, setup, std::nullopt), "host", "memory_bandwidth")->text;
+  };
+  CHECK(told() == "21 GB/s");  // reads alone are no stream of training, plain stores fetch more
+  const auto adam = [](double parameters, double rate) {
+    return row("adam", {{"parameters", parameters}, {"threads", 2}, {"gradient", 0}}, {rate},
+               Unit::per_second);
+  };
+  m.rows.push_back(adam(3e7, 1e9));
+  CHECK(told() == "21 GB/s");  // 16 B of 3e7 parameters are 480 MB, less than two caches of 300 MB
+  m.rows.push_back(adam(6e7, 0.8e9));
+  CHECK(told() == "22.4 GB/s");  // 28 B x 0.8e9/s
 }
 
 TEST_CASE("what a simulation needs and nobody measured is named", "[node]") {
@@ -142,6 +208,40 @@ TEST_CASE("mixed rates are the ends of the line through rates that were measured
   CHECK(find(profile, "paths.nvme", "read")->text == "7 GB/s");
   CHECK(find(profile, "paths.nvme", "read_mixed")->text == "6 GB/s");
   CHECK(find(profile, "paths.nvme", "write_mixed")->text == "3 GB/s");
+}
+
+TEST_CASE("mixed rates too near each other for a line are told by what mixing costs", "[node]") {
+  Setup setup = two_threads();
+  setup.storage.push_back(
+      {.name = "nvme", .folder = "/", .facts = {.type = "ext4", .total = Bytes(1e12)}});
+  const auto add = [](Measurements& m, const char* quantity, double cap,
+                      const std::vector<double>& blocks) {
+    std::vector<std::pair<std::string, double>> at = {{"block", 1048576}, {"depth", 16}};
+    if (cap > 0) at.emplace_back("write_cap", cap);
+    m.rows.push_back(row(quantity, at, blocks, Unit::bytes_per_second, Gate::io));
+  };
+  Measurements m;
+  add(m, "nvme.read", 0, {2e9});
+  add(m, "nvme.write", 0, {4e9});
+  // Medians 1.2/2 + 1/4 = 1.19/2 + 1.02/4 = 0.85: rates of 0.85 of the pure ones. The slope between
+  // the two, -0.01/0.02, is far below what blocks that are 9 % apart make of it.
+  add(m, "nvme.mixed_read", 0.5, {1.1e9, 1.3e9});
+  add(m, "nvme.mixed_write", 0.5, {0.9e9, 1.1e9});
+  add(m, "nvme.mixed_read", 1, {1.09e9, 1.29e9});
+  add(m, "nvme.mixed_write", 1, {0.92e9, 1.12e9});
+  const NodeProfile profile = node_profile(m, setup, std::nullopt);
+  CHECK(find(profile, "paths.nvme", "read_mixed")->text == "1.7 GB/s");
+  CHECK(find(profile, "paths.nvme", "write_mixed")->text == "3.4 GB/s");
+  CHECK_THAT(find(profile, "paths.nvme", "read_mixed")->source,
+             Containing("too near each other for a line: 1.18 times as dear as in turn"));
+  // Mixing is never cheaper than the two in turn: 2/2 + 1/4 = 1.25 is noise.
+  Measurements cheap;
+  add(cheap, "nvme.read", 0, {2e9});
+  add(cheap, "nvme.write", 0, {4e9});
+  add(cheap, "nvme.mixed_read", 1, {2e9});
+  add(cheap, "nvme.mixed_write", 1, {1e9});
+  CHECK(find(node_profile(cheap, setup, std::nullopt), "paths.nvme", "read_mixed")->text ==
+        "2 GB/s");
 }
 
 TEST_CASE("text that YAML would read as something else is quoted", "[node]") {

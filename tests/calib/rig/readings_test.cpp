@@ -40,6 +40,8 @@ TEST_CASE("what others did is what the system counts less what we did", "[rig]")
   const Foreign others = foreign(start(), end(), 3000, 200);
   // Busy 13 - 10 = 3 s, ours 5 - 3 = 2 s: 1 s of others in 2 s.
   CHECK(others.cores == Approx(0.5));
+  // Ours are 2 s of the 8 s of four cores: 2 sqrt(2 x 0.75 x 0.01 s) + 2 x 0.01 s = 0.265 s.
+  CHECK(others.counting == Approx(0.1325).epsilon(0.001));
   // 0.8 s of 2 s on 4 cores.
   CHECK(others.steal == Approx(0.1));
   // Read 4000 - 3000 = 1000, written 600 - 200 = 400: 1400 bytes in 2 s.
@@ -62,6 +64,13 @@ TEST_CASE("what is not counted is no foreign work", "[rig]") {
   after.own = 9;
   CHECK(foreign(before, after).cores == 0);
   CHECK(foreign(before, before).cores == 0);
+}
+
+TEST_CASE("of a short sample the ticks alone make a core", "[rig]") {
+  // 20 ms, of which 8 ms ours, on two cores: 2 sqrt(0.008 x 0.8 x 0.01) + 0.02 = 0.036 s.
+  const Readings before = {.at = 0, .cores = 2},
+                 after = {.at = 20'000'000, .cores = 2, .own = 0.008};
+  CHECK(foreign(before, after).counting == Approx(1.8).epsilon(0.001));
 }
 
 TEST_CASE("our own work is seen as ours", "[rig]") {

@@ -260,6 +260,21 @@ TEST_CASE("a profile gives the same values, of this host only", "[native][rates]
   CHECK_THAT(value_of(set, "machine.paths.second.read"),
              Catch::Matchers::StartsWith("{value: 1 GB/s,") && Containing("uncertainty: 20 %"));
   CHECK(value_of(set, "machine.gpus.memory") == "none");
+  // The executor multiplies in fp32: that is the rate of both types.
+  std::string with_tiles = native_profile();
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    with_tiles.replace(with_tiles.find(from), from.size(), to);
+  };
+  replace("peak_16: {value: 50", "peak_16: {value: 400");
+  replace(
+      "gemm_efficiency: {points: [[33 MFLOP, 0.5]",
+      "gemm_efficiency_32: {value: 0.9, source: x}\n  gemm_efficiency: {points: [[33 MFLOP, 0.1]");
+  const std::vector<Override> tiles =
+      overrides_of(rates_of_profile(folder.write("tiles.yaml", with_tiles), paths));
+  CHECK_THAT(value_of(tiles, "machine.gpus.peak_16"),
+             Catch::Matchers::StartsWith("{value: 50 GFLOP/s,"));
+  CHECK_THAT(value_of(tiles, "machine.gpus.gemm_efficiency"),
+             Catch::Matchers::StartsWith("{value: 0.9,"));
   const std::string other = folder.write("other.yaml", native_profile("0123456789ab"));
   CHECK_THROWS_WITH(rates_of_profile(other, paths), Containing("measured on host 0123456789ab"));
 }
