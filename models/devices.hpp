@@ -17,6 +17,7 @@ namespace tidegate {
 ///
 ///   gemm        max(FLOPs / (peak[dtype] · gemm_efficiency(FLOPs)), traffic) + launch
 ///   attention   max(FLOPs / (peak[dtype] · attention_efficiency(FLOPs)), traffic) + launch
+///               of fp32 operands by the curves for fp32 where there are such
 ///   elementwise traffic + launches · launch
 ///   traffic   = bytes / (memory_bandwidth · memory_efficiency(bytes of one kernel))
 ///
@@ -33,6 +34,7 @@ struct Gpu {
   BytesPerSecond memory_bandwidth;
   Curve gemm_efficiency;
   Curve attention_efficiency;
+  Curve gemm_efficiency_32, attention_efficiency_32;  ///< of fp32; empty: those of the others
   Curve memory_efficiency;
   Seconds launch;           ///< gap between dependent kernels of one stream
   BytesPerSecond h2d, d2h;  ///< pinned, large, one direction alone

@@ -32,11 +32,18 @@ struct Traffic {
 
 struct Arithmetic {
   const Gpu& gpu;
-  Seconds operator()(const Gemm& g) const { return at(g, g.dtype, gpu.gemm_efficiency); }
-  Seconds operator()(const Attention& a) const { return at(a, a.dtype, gpu.attention_efficiency); }
+  Seconds operator()(const Gemm& g) const {
+    return at(g, g.dtype, of(g.dtype, gpu.gemm_efficiency_32, gpu.gemm_efficiency));
+  }
+  Seconds operator()(const Attention& a) const {
+    return at(a, a.dtype, of(a.dtype, gpu.attention_efficiency_32, gpu.attention_efficiency));
+  }
   Seconds operator()(const Elementwise&) const { return Seconds(0); }
 
  private:
+  static const Curve& of(DType dtype, const Curve& single, const Curve& usual) {
+    return dtype == DType::fp32 && !single.empty() ? single : usual;
+  }
   Seconds at(const Kernel& kernel, DType dtype, const Curve& efficiency) const {
     const Flops flops = flops_of(kernel);
     if (flops == Flops(0)) return Seconds(0);

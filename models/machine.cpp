@@ -46,9 +46,10 @@ Machine Machine::part(std::int32_t nodes, std::int32_t gpus_per_node) const {
   return part(nodes, gpus_per_node, node_size_ / gpus_per_node);
 }
 
-ResourceId Machine::add(Resource resource) {
+ResourceId Machine::add(Resource resource, double part) {
   ensure(resources_.size() < std::numeric_limits<std::uint16_t>::max(), "resources are numbered");
   resources_.push_back(std::move(resource));
+  parts_.push_back(part);
   return ResourceId(static_cast<std::uint16_t>(resources_.size() - 1));
 }
 
@@ -75,22 +76,25 @@ void Machine::add_node(std::int32_t node, const std::vector<Gpu>& gpus,
     const auto is_behind = [&](std::int32_t i) {
       return gpu_at(i).root == static_cast<std::int32_t>(r);
     };
+    const double part = part_of(is_behind);
     roots_.push_back(
-        {{add({.name = name + ".h2d"}), add({.name = name + ".d2h"})}, part_of(is_behind)});
+        {{add({.name = name + ".h2d"}, part), add({.name = name + ".d2h"}, part)}, part});
   }
   for (std::size_t n = 0; n < static_cast<std::size_t>(host_.numa_nodes); ++n) {
     const std::string name = "numa" + std::to_string(numa_.size());
     const auto is_of = [&](std::int32_t i) { return numa_of_gpu(i) == n; };
+    const double part = part_of(is_of);
     numa_.push_back(
-        {add({.name = name + ".cores"}), add({.name = name + ".dram"}), part_of(is_of)});
+        {add({.name = name + ".cores"}, part), add({.name = name + ".dram"}, part), part});
   }
   for (StoragePath path : paths) {
     path.name = prefix + path.name;
     add_path(std::move(path));
   }
   if (fabric_.nodes > 1) {
+    const double part = 1.0 / extent_.fold;
     network_.push_back(
-        {add({.name = prefix + "network.out"}), add({.name = prefix + "network.in"})});
+        {add({.name = prefix + "network.out"}, part), add({.name = prefix + "network.in"}, part)});
   }
 }
 
@@ -125,7 +129,7 @@ void Machine::add_path(StoragePath path) {
     resource.tired_cost = path.write / path.write_sustained;
     resource.recovery = path.cache_recovery / path.write;
   }
-  path_.push_back(add(std::move(resource)));
+  path_.push_back(add(std::move(resource), 1.0 / extent_.fold));
   paths_.push_back(std::move(path));
 }
 

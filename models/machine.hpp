@@ -96,6 +96,9 @@ class Machine {
   std::uint16_t numa_of_rank(std::uint16_t rank) const;
 
   std::span<const Resource> resources() const { return resources_; }
+  /// By resource: the part of the real device that it is here. 1, but for what folded GPUs share
+  /// with those that they stand for (part()).
+  std::span<const double> parts() const { return parts_; }
   /// The price of a work. Throws std::logic_error when the work names a device that the machine
   /// does not have.
   Demand demand(const Work& work) const;
@@ -117,6 +120,7 @@ class Machine {
   std::vector<StoragePath> paths_;
   std::vector<Provenance> provenance_;
   std::vector<Resource> resources_;
+  std::vector<double> parts_;
 
   struct LinkResources {
     ResourceId h2d, d2h;
@@ -147,7 +151,7 @@ class Machine {
   class Transfer;
   enum class Way { h2d, d2h };
 
-  ResourceId add(Resource resource);
+  ResourceId add(Resource resource, double part = 1);
   void add_node(std::int32_t node, const std::vector<Gpu>& gpus,
                 const std::vector<StoragePath>& paths);
   void add_gpu(const Gpu& gpu);

@@ -78,6 +78,10 @@ Gpu read_gpu(CitedMap& in) {
   gpu.memory_bandwidth = in.quantity<BytesPerSecond>("memory_bandwidth");
   gpu.gemm_efficiency = in.efficiency("gemm_efficiency", Dimension::flops);
   gpu.attention_efficiency = in.efficiency("attention_efficiency", Dimension::flops);
+  for (const auto& [key, curve] : {std::pair{"gemm_efficiency_32", &gpu.gemm_efficiency_32},
+                                   {"attention_efficiency_32", &gpu.attention_efficiency_32}}) {
+    if (in.has(key)) *curve = in.efficiency(key, Dimension::flops);
+  }
   gpu.memory_efficiency = in.efficiency("memory_efficiency", Dimension::bytes);
   gpu.launch = in.quantity<Seconds>("launch", Bound::non_negative);
   gpu.h2d = in.quantity<BytesPerSecond>("h2d");

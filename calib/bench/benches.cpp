@@ -16,6 +16,8 @@ constexpr std::array table = {
     BenchEntry{"noise", "equal pieces of work: what interrupts them", always, make_noise},
     BenchEntry{"cores", "multiply-adds in registers over threads", always, make_cores},
     BenchEntry{"gemm", "matrix products in fp32 by the BLAS", always, make_gemm},
+    BenchEntry{"gemm_16", "matrix products of 16 bits with sums in fp32 by oneDNN", why_no_half_gemm, make_half_gemm},
+    BenchEntry{"attention", "causal attention, scores in memory and in a cache", always, make_attention},
     BenchEntry{"dram", "memory read, written and copied over threads", always, make_dram},
     BenchEntry{"latency", "a chain of dependent loads while other threads read", always, make_loaded_latency},
     BenchEntry{"numa", "memory of each node read from each node", why_not_numa, make_numa},

@@ -55,6 +55,12 @@ Ceiling flops_ceiling(const Clock& clock, int threads) {
           fmt::format("{} threads x 2 units x {} lanes x 2 x {}", threads, width, clock.from)};
 }
 
+Ceiling product_ceiling(const Clock& clock, int threads, DType type) {
+  if (type == DType::fp32) return flops_ceiling(clock, threads);
+  return {threads * 1024.0 * clock.hertz,
+          fmt::format("{} threads x 1024 (AMX) x {}", threads, clock.from)};
+}
+
 Ceiling memory_ceiling(const Setup& setup, const Clock& clock, int threads, Bytes footprint,
                        double bytes) {
   const Bytes cache = setup.host.last_level_cache;

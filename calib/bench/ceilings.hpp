@@ -6,6 +6,7 @@
 
 #include "calib/measure/bench.hpp"
 #include "models/base/units.hpp"
+#include "models/work.hpp"
 
 /// What physics sets to CPU and memory rows. A value above it is a fault of the measurement: code
 /// that the compiler removed, a cache taken for memory, a wrong count.
@@ -27,6 +28,11 @@ Clock highest_clock();
 
 /// Threads × two units × vector width × multiply and add × clock.
 Ceiling flops_ceiling(const Clock& clock, int threads);
+
+/// The same for products of matrices. Of 16 bits: threads × 1024 × clock, what a core's tiles do
+/// (AMX, 16 x 16 x 32 multiply-adds in 16 cycles: Intel 64 and IA-32 Architectures Optimization
+/// Reference Manual, chapter on AMX); no x86 core is known to do more.
+Ceiling product_ceiling(const Clock& clock, int threads, DType type);
 
 /// Of `bytes` per unit of the row's value. Any footprint is bound by three loads and two stores of
 /// a vector per cycle and thread. One of four last-level caches or more comes from memory: it is

@@ -2,27 +2,13 @@
 
 #include <array>
 
-#include "models/base/error.hpp"
-
 namespace tidegate::cuda {
-namespace {
-
-std::string why_no_attention(const calib::Setup&) {
-  return "the attention kernel of an engine is not in the CUDA Toolkit, and another one's speed "
-         "would mislead";
-}
-std::unique_ptr<calib::Bench> make_attention(const calib::Setup&) {
-  ensure(false, "there is no attention benchmark");
-  return nullptr;
-}
-
-}  // namespace
-
 std::span<const calib::BenchEntry> bench_table() {
   static constexpr std::array<calib::BenchEntry, 11> table{{
       {"gpu_gemm", "matrix products by cuBLASLt", why_no_gemm, make_gemm},
       {"gpu_memory", "memory-bound kernels: triad, norm, gelu, adam", why_no_memory, make_memory},
-      {"gpu_attention", "fused attention", why_no_attention, make_attention},
+      {"gpu_attention", "causal attention with scores in memory, by cuBLASLt and a softmax",
+       why_no_attention, make_attention},
       {"gpu_launch", "launches, events and graphs", why_no_launch, make_launch},
       {"gpu_copies", "copies between host and GPU", why_no_copies, make_copies},
       {"gpu_together", "both directions, and all GPUs, at once", why_no_together, make_together},

@@ -13,6 +13,12 @@
 ///   gpu.gemm                    FLOP/s    m n k; dtype: bits of an operand (16 is bf16, 32 is fp32
 ///                                         without TF32, 8 is E4M3); pick: 0 the algorithm that
 ///                                         cuBLASLt's heuristic names first, 1 the fastest of 8
+///   gpu.attention               FLOP/s    tokens, heads, dim, dtype: causal attention of bf16 with
+///                                         scores in memory (products of all keys, softmax, sums),
+///                                         counted as 2·heads·tokens²·dim, half of all products.
+///                                         What a framework does without a fused kernel: it says
+///                                         nothing of a fused one, and no efficiency is taken from
+///                                         it
 ///   gpu.memory                  B/s       kernel: 0 triad, 1 norm, 2 gelu, 3 adam; bytes read and
 ///                                         written by one launch, from memory (rotating buffers)
 ///   gpu.launch                  seconds   kind: 0 host time of a launch, 1 GPU time of an empty
@@ -41,6 +47,7 @@ std::span<const calib::BenchEntry> bench_table();
 /// What the table points at: why each cannot run (empty when it can), and itself. Each has a source
 /// of its own; without CUDA, without_cuda.cpp answers for all.
 std::string why_no_gemm(const calib::Setup& setup);
+std::string why_no_attention(const calib::Setup& setup);
 std::string why_no_memory(const calib::Setup& setup);
 std::string why_no_launch(const calib::Setup& setup);
 std::string why_no_copies(const calib::Setup& setup);
@@ -51,6 +58,7 @@ std::string why_no_peer(const calib::Setup& setup);
 std::string why_no_collectives(const calib::Setup& setup);
 std::string why_no_gds(const calib::Setup& setup);
 std::unique_ptr<calib::Bench> make_gemm(const calib::Setup& setup);
+std::unique_ptr<calib::Bench> make_attention(const calib::Setup& setup);
 std::unique_ptr<calib::Bench> make_memory(const calib::Setup& setup);
 std::unique_ptr<calib::Bench> make_launch(const calib::Setup& setup);
 std::unique_ptr<calib::Bench> make_copies(const calib::Setup& setup);

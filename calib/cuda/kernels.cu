@@ -123,6 +123,36 @@ __global__ void rms_norm_kernel(const Eight* x, Eight* y) {
   }
 }
 
+__device__ float largest_of_block(float value) {
+  __shared__ float parts[threads / 32];
+  for (int step = 16; step > 0; step /= 2)
+    value = fmaxf(value, __shfl_xor_sync(0xFFFFFFFFU, value, step));
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = value;
+  __syncthreads();
+  float most = parts[0];
+  for (const float part : parts) most = fmaxf(most, part);
+  return most;
+}
+
+// A block for each row, read three times: a row stays in the cache.
+__global__ void causal_softmax_kernel(__nv_bfloat16* x, std::size_t tokens, float factor) {
+  __nv_bfloat16* row = x + static_cast<std::size_t>(blockIdx.x) * tokens;
+  const std::size_t count = blockIdx.x % tokens + 1;
+  float most = -INFINITY;
+  for (std::size_t j = threadIdx.x; j < count; j += threads)
+    most = fmaxf(most, __bfloat162float(row[j]));
+  most = largest_of_block(most);
+  float sum = 0;
+  for (std::size_t j = threadIdx.x; j < count; j += threads)
+    sum += expf(factor * (__bfloat162float(row[j]) - most));
+  const float share = 1 / sum_over_block(sum);
+  for (std::size_t j = threadIdx.x; j < tokens; j += threads) {
+    const float value =
+        j < count ? expf(factor * (__bfloat162float(row[j]) - most)) * share : 0.0F;
+    row[j] = __float2bfloat16_rn(value);
+  }
+}
+
 __device__ float gelu_of(float x) {
   return 0.5F * x * (1 + tanhf(0.7978845608F * (x + 0.044715F * x * x * x)));
 }
@@ -222,6 +252,13 @@ void triad(StreamHandle stream, const float* b, const float* c, float scale, flo
 void rms_norm(StreamHandle stream, const void* x, void* y, std::size_t rows) {
   rms_norm_kernel<<<static_cast<unsigned>(rows), threads, 0, stream>>>(static_cast<const Eight*>(x),
                                                                        static_cast<Eight*>(y));
+  TIDEGATE_CUDA(cudaGetLastError());
+}
+
+void causal_softmax(StreamHandle stream, void* x, std::size_t rows, std::size_t tokens,
+                    float factor) {
+  causal_softmax_kernel<<<static_cast<unsigned>(rows), threads, 0, stream>>>(
+      static_cast<__nv_bfloat16*>(x), tokens, factor);
   TIDEGATE_CUDA(cudaGetLastError());
 }
 

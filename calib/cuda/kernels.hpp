@@ -43,6 +43,10 @@ constexpr std::size_t norm_width = 4096;
 void rms_norm(StreamHandle stream, const void* x, void* y, std::size_t rows);
 /// bf16: y = x/2 · (1 + tanh(sqrt(2/pi) · (x + 0.044715 x³))) (Hendrycks and Gimpel 2016).
 void gelu(StreamHandle stream, const void* x, void* y, std::size_t n);
+/// Causal softmax in place over `rows` rows of `tokens` bf16 numbers, row r of query i = r mod
+/// tokens: x_j = exp(factor · (x_j - max)) / sum over j <= i, and 0 beyond. Any number of tokens.
+void causal_softmax(StreamHandle stream, void* x, std::size_t rows, std::size_t tokens,
+                    float factor);
 /// One AdamW step in fp32 (Loshchilov and Hutter 2019) with rate 1e-3, betas 0.9 and 0.999, epsilon
 /// 1e-8, decay 0.01 and the bias corrections of the first step.
 void adam(StreamHandle stream, float* p, float* m, float* v, const float* g, std::size_t n);

@@ -78,6 +78,11 @@ std::vector<Gemm> grid_shapes(Effort effort, DType dtype) {
   return shapes;
 }
 
+std::vector<std::int64_t> attention_lengths(Effort effort) {
+  if (effort == Effort::quick) return {1024, 4096};
+  return powers(512, effort == Effort::full ? 8192 : 4096, 2);
+}
+
 std::vector<std::int64_t> copy_sizes(Effort effort) {
   auto sizes = powers(4096, 1024 * mib, step_of(effort));
   if (effort != Effort::quick) {

@@ -20,6 +20,10 @@ std::vector<Gemm> training_shapes(calib::Effort effort, DType dtype);
 /// divide into tiles: +1, +8, +64. fp8 only has multiples of 16.
 std::vector<Gemm> grid_shapes(calib::Effort effort, DType dtype);
 
+/// Tokens of an attention, powers of two from 512 (quick: 1024 and 4096) to 4096, at full effort to
+/// 8192.
+std::vector<std::int64_t> attention_lengths(calib::Effort effort);
+
 /// 4 KiB … 1 GiB: powers of two at full effort, of four or sixteen below, and three sizes that are
 /// no power of two, all multiples of 4 KiB.
 std::vector<std::int64_t> copy_sizes(calib::Effort effort);

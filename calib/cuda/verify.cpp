@@ -101,4 +101,33 @@ bool looks_uniform(const Dot& dot) {
   return std::abs(dot.magnitude / static_cast<double>(dot.length) - 0.25) < 0.1;
 }
 
+std::vector<double> causal_softmax(std::span<const double> scores, std::size_t i, double factor) {
+  std::vector<double> shares(scores.size());
+  const double most = *std::max_element(scores.begin(), scores.begin() + static_cast<long>(i) + 1);
+  double sum = 0;
+  for (std::size_t j = 0; j <= i; ++j) sum += shares[j] = std::exp(factor * (scores[j] - most));
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+std::vector<double> attention_row(std::span<const std::byte> q, std::span<const std::byte> k,
+                                  std::span<const std::byte> v, DType type, std::size_t dim,
+                                  std::size_t i) {
+  const auto line = static_cast<std::size_t>(static_cast<double>(dim) * bytes_per_element(type));
+  std::vector<double> scores;
+  for (std::size_t j = 0; j <= i; ++j)
+    scores.push_back(dot(q.subspan(i * line, line), k.subspan(j * line, line), type).value);
+  const double factor = 1 / std::sqrt(static_cast<double>(dim));
+  const std::vector<double> shares = causal_softmax(scores, i, factor);
+  std::vector<double> row(dim);
+  for (std::size_t j = 0; j <= i; ++j) {
+    for (std::size_t d = 0; d < dim; ++d) row[d] += shares[j] * decode(v, type, j * dim + d);
+  }
+  return row;
+}
+
+double attention_tolerance(std::size_t i) {
+  return 4 * 0x1p-8 / std::sqrt(static_cast<double>(i + 1));
+}
+
 }  // namespace tidegate::cuda

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "models/work.hpp"
 
@@ -35,5 +36,18 @@ bool agrees(double measured, const Dot& exact, DType operands, DType result);
 /// Whether operands were really the uniform numbers: E|a b| is 1/4, within a tenth of 1 for at
 /// least 256 products (standard deviation of the mean there 0.014).
 bool looks_uniform(const Dot& dot);
+
+/// The plain twin of the softmax kernel: row i over its first i + 1 numbers, zero beyond.
+std::vector<double> causal_softmax(std::span<const double> scores, std::size_t i, double factor);
+/// Row `i` of one head's causal attention over packed [tokens, dim], in double:
+/// softmax over j <= i of q_i·k_j / sqrt(dim), summed over the values.
+std::vector<double> attention_row(std::span<const std::byte> q, std::span<const std::byte> k,
+                                  std::span<const std::byte> v, DType type, std::size_t dim,
+                                  std::size_t i);
+/// How far row i of attention in bf16, scores and probabilities rounded too, over uniform values
+/// may be from that: 4 · 2^-8 / sqrt(i + 1). Roundings by up to 2^-9 go to both sides alike, so
+/// that their sum over i + 1 keys deviates by less than 2^-8 / sqrt(i + 1); the row itself deviates
+/// by 0.58 / sqrt(i + 1), so that zeros and other rows show.
+double attention_tolerance(std::size_t i);
 
 }  // namespace tidegate::cuda

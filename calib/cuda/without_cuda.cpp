@@ -15,6 +15,7 @@ std::unique_ptr<calib::Bench> none() { throw MachineError(reason); }
 std::vector<GpuFacts> gpu_facts() { return {}; }
 
 std::string why_no_gemm(const calib::Setup&) { return reason; }
+std::string why_no_attention(const calib::Setup&) { return reason; }
 std::string why_no_memory(const calib::Setup&) { return reason; }
 std::string why_no_launch(const calib::Setup&) { return reason; }
 std::string why_no_copies(const calib::Setup&) { return reason; }
@@ -26,6 +27,7 @@ std::string why_no_collectives(const calib::Setup&) { return reason; }
 std::string why_no_gds(const calib::Setup&) { return reason; }
 
 std::unique_ptr<calib::Bench> make_gemm(const calib::Setup&) { return none(); }
+std::unique_ptr<calib::Bench> make_attention(const calib::Setup&) { return none(); }
 std::unique_ptr<calib::Bench> make_memory(const calib::Setup&) { return none(); }
 std::unique_ptr<calib::Bench> make_launch(const calib::Setup&) { return none(); }
 std::unique_ptr<calib::Bench> make_copies(const calib::Setup&) { return none(); }

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "calib/kernels/kernels.hpp"
+#include "calib/kernels/products.hpp"
 #include "calib/kernels/reference.hpp"
 #include "calib/kernels/slices.hpp"
 #include "models/base/error.hpp"
@@ -15,16 +16,19 @@ namespace tidegate::cpu {
 
 #ifdef TIDEGATE_BLAS
 
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float* c,
-          int threads) {
-  ensure(std::max({m, n, k}) <= std::numeric_limits<blasint>::max(), "BLAS counts in 32 bits");
-  ensure(std::min({m, n, k}) >= 0 && threads >= 1, "a product has sizes and a thread");
-  const auto rows = static_cast<blasint>(m), columns = static_cast<blasint>(n);
-  const auto inner = static_cast<blasint>(k);
+void multiply(const Product& p, const float* a, const float* b, float* c, int threads) {
+  ensure(std::max({p.m, p.n, p.k}) <= std::numeric_limits<blasint>::max(),
+         "BLAS counts in 32 bits");
+  ensure(std::min({p.m, p.n, p.k}) >= 0 && threads >= 1, "a product has sizes and a thread");
+  const auto rows = static_cast<blasint>(p.m), columns = static_cast<blasint>(p.n);
+  const auto inner = static_cast<blasint>(p.k);
   // The number is one of the whole library: it is only touched when it changes.
   if (openblas_get_num_threads() != threads) openblas_set_num_threads(threads);
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, columns, inner, 1.0F, a,
-              std::max(inner, 1), b, std::max(columns, 1), 0.0F, c, std::max(columns, 1));
+  cblas_sgemm(CblasRowMajor, p.a_is_transposed ? CblasTrans : CblasNoTrans,
+              p.b_is_transposed ? CblasTrans : CblasNoTrans, rows, columns, inner, 1.0F, a,
+              std::max(p.a_is_transposed ? rows : inner, 1), b,
+              std::max(p.b_is_transposed ? inner : columns, 1), p.adds ? 1.0F : 0.0F, c,
+              std::max(columns, 1));
 }
 
 const char* blas_name() {
@@ -44,14 +48,18 @@ std::string blas_remedy() {
 
 #else
 
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float* c,
-          int) {
-  reference::gemm(m, n, k, a, b, c);
+void multiply(const Product& p, const float* a, const float* b, float* c, int) {
+  reference::multiply(p, a, b, c);
 }
 
 const char* blas_name() { return "none (plain loops)"; }
 std::string blas_remedy() { return ""; }
 
 #endif
+
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float* c,
+          int threads) {
+  multiply({.m = m, .n = n, .k = k}, a, b, c, threads);
+}
 
 }  // namespace tidegate::cpu

@@ -1,5 +1,6 @@
 #include "calib/kernels/reference.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <vector>
@@ -68,14 +69,23 @@ double squared_norm(std::span<const float> a, bool& finite) {
   return sum;
 }
 
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b,
-          float* c) {
-  for (std::int64_t i = 0; i < m; ++i) {
-    for (std::int64_t j = 0; j < n; ++j) c[i * n + j] = 0;
-    for (std::int64_t l = 0; l < k; ++l) {
-      for (std::int64_t j = 0; j < n; ++j) c[i * n + j] += a[i * k + l] * b[l * n + j];
+void multiply(const Product& p, const float* a, const float* b, float* c) {
+  const std::int64_t to_row = p.a_is_transposed ? 1 : p.k, to_inner = p.a_is_transposed ? p.m : 1;
+  for (std::int64_t i = 0; i < p.m; ++i) {
+    float* row = c + i * p.n;
+    if (!p.adds) std::fill_n(row, p.n, 0.0F);
+    for (std::int64_t l = 0; l < p.k; ++l) {
+      const float factor = a[i * to_row + l * to_inner];
+      const float* column = p.b_is_transposed ? b + l : b + l * p.n;
+      const std::int64_t step = p.b_is_transposed ? p.k : 1;
+      for (std::int64_t j = 0; j < p.n; ++j) row[j] += factor * column[j * step];
     }
   }
+}
+
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b,
+          float* c) {
+  multiply({.m = m, .n = n, .k = k}, a, b, c);
 }
 
 }  // namespace tidegate::cpu::reference

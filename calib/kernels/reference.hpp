@@ -4,9 +4,11 @@
 #include <span>
 
 #include "calib/kernels/kernels.hpp"
+#include "calib/kernels/products.hpp"
 
 /// The kernels of kernels.hpp as plain loops: their specification. cast, adam, copy and triad give
-/// the same bits as the kernels; gemm and squared_norm add in another order.
+/// the same bits as the kernels; gemm, multiply and squared_norm add in
+/// another order.
 namespace tidegate::cpu::reference {
 
 double read(std::span<const float> a);
@@ -23,7 +25,8 @@ void adam(std::span<float> parameters, std::span<float> first, std::span<float> 
 
 double squared_norm(std::span<const float> a, bool& finite);
 
-/// Row by row, so that both B and C are read along their rows.
+/// Row by row, so that C, and B where it is not transposed, are read along their rows.
+void multiply(const Product& product, const float* a, const float* b, float* c);
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const float* a, const float* b, float* c);
 
 }  // namespace tidegate::cpu::reference

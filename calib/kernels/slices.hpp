@@ -46,6 +46,10 @@ struct Slices {
   void (*adam)(float* p, float* m, float* v, const float* g, std::size_t n, const AdamStep& step);
   /// Sum of squares of at most norm_block numbers.
   double (*squares)(const float* a, std::size_t n);
+  /// x_i = exp(factor·(x_i - max)) / sum over n >= 1 numbers, factor >= 0, in place. The
+  /// exponential is within 3e-7 of its value, that of less than -87 is taken for that of -87; the
+  /// sum is of sixteen by index modulo 16, folded in halves.
+  void (*softmax)(float* x, std::size_t n, float factor);
 };
 
 extern const Slices baseline_slices, avx2_slices, avx512_slices;

@@ -41,6 +41,8 @@ constexpr MemoryStream memory_streams[] = {{"dram.copy_streaming", "bytes", 2, 1
                                            {"dram.triad", "bytes", 3, 1},
                                            {"adam", "parameters", 16, 28}};
 
+}  // namespace
+
 void add_memory_bandwidth(SectionWriter& out, const Measurements& m, const Setup& setup) {
   std::optional<Estimate> best;
   std::string quantity = "dram.triad";
@@ -61,8 +63,6 @@ void add_memory_bandwidth(SectionWriter& out, const Measurements& m, const Setup
   if (best) best->where += ", the fastest of what reads and writes";
   out.measured("memory_bandwidth", best, quantity, rate_text);
 }
-
-}  // namespace
 
 std::string rate_text(double v) { return fmt::format("{:.4g} GB/s", v / 1e9); }
 std::string flops_text(double v) {
@@ -123,66 +123,6 @@ Section host_section(const Measurements& m, const Setup& setup, std::vector<std:
                "host_copy", rate_text);
   out.told("base_use", size_text((host.memory - host.memory_available).value()),
            "operating system: MemTotal less MemAvailable when measuring began");
-  return out.finish();
-}
-
-Section cpu_device_section(const Measurements& m, const Setup& setup,
-                           std::vector<std::string>& missing) {
-  SectionWriter out("gpus", missing);
-  const auto rows = with(rows_of(m, "gemm"), "threads", setup.threads);
-  std::optional<Estimate> best;
-  std::vector<std::pair<double, double>> curve;
-  for (const RowResult* row : rows) {
-    const Estimate e = estimate(*row);
-    if (!best || e.value > best->value) best = e;
-    curve.emplace_back(
-        2 * coordinate(row->row, "m") * coordinate(row->row, "n") * coordinate(row->row, "k"),
-        e.value);
-  }
-  std::ranges::sort(curve);
-  std::string text;
-  for (std::size_t i = 0; i < curve.size(); ++i) {
-    if (i > 0 && curve[i].first <= curve[i - 1].first) continue;
-    text += fmt::format("{}[{:.6g} MFLOP, {:.3f}]", text.empty() ? "" : ", ", curve[i].first / 1e6,
-                        curve[i].second / best->value);
-  }
-  out.plain("count", "1");
-  out.plain("name", "\"the CPU as the device that computes: " + setup.host.cpu + "\"");
-  out.assumed("memory", size_text(setup.host.memory.value() / 2),
-              "half of the host's memory stands for the device's");
-  out.assumed("context", "0 B", "no CUDA context");
-  out.measured("peak_32", best, "gemm, the fastest shape", flops_text);
-  if (best)
-    out.assumed("peak_16", flops_text(best->value), "products of 16 bits run as those of fp32");
-  add_memory_bandwidth(out, m, setup);
-  if (!text.empty()) {
-    out.add({.key = "gemm_efficiency",
-             .text = "[" + text + "]",
-             .source = "measured: gemm over its fastest shape",
-             .kind = Entry::Kind::points});
-    out.add({.key = "attention_efficiency",
-             .text = "[" + text + "]",
-             .source = "as matrix products of the same size",
-             .is_assumed = true,
-             .kind = Entry::Kind::points});
-  }
-  out.told("memory_efficiency", "1", "memory_bandwidth is what a kernel reaches");
-  out.assumed("launch", "5 us", "a call into the BLAS and its threads");
-  const auto copies = with(rows_of(m, "host_copy"), "threads", 1);
-  const auto copy = plateau(copies, by("bytes"));
-  out.measured("h2d", copy, "host_copy", rate_text);
-  out.measured("d2h", copy, "host_copy", rate_text);
-  if (copies.size() > 1) {
-    const Fit f = fit(Form::half_size, points(copies, {"bytes"}));
-    out.add({.key = "copy_half_size",
-             .text = f.is_usable ? size_text(f.parameter("half")) : "0 B",
-             .source = f.is_usable ? "measured: host_copy over sizes, fitted"
-                                   : "copies show no rise with their size that a fit could tell",
-             .is_assumed = !f.is_usable});
-  } else {
-    out.assumed("copy_half_size", "0 B", "sizes were not measured");
-  }
-  out.assumed("pageable_factor", "1", "all of it is host memory");
   return out.finish();
 }
 

@@ -32,6 +32,9 @@ std::string number_text(double value);
 std::string size_text(double bytes);
 std::string time_text(double seconds);
 
+/// The key memory_bandwidth, of the fastest stream that reads and writes.
+void add_memory_bandwidth(SectionWriter& out, const Measurements& m, const Setup& setup);
+
 Section host_section(const Measurements& m, const Setup& setup, std::vector<std::string>& missing);
 /// The CPU as the device that computes.
 Section cpu_device_section(const Measurements& m, const Setup& setup,

@@ -88,7 +88,8 @@ Html memory(const Report& r) {
   for (const Report::Pool& p : r.pools) {
     const bool is_bounded = std::isfinite(p.capacity.value());
     t.rows.push_back(
-        {p.name, to_text(p.peak), p.allocator ? to_text(p.allocator->reserved_peak) : "",
+        {alike_text(p.name, p.count), to_text(p.peak),
+         p.allocator ? to_text(p.allocator->reserved_peak) : "",
          is_bounded ? to_text(p.capacity) : "",
          p.owners.empty() ? "" : p.owners[0].name + ", " + bytes_text(p.owners[0].bytes)});
   }
@@ -166,7 +167,8 @@ Html storage(const Report& r) {
                       p.life_years ? fmt::format("{:.3g} years", *p.life_years) : "not rated"});
   }
   Table links{.header = {"copies", "bytes"}, .rows = {}, .align = {}};
-  for (const auto& [name, bytes] : r.links) links.rows.push_back({name, to_text(bytes)});
+  for (const auto& [name, bytes, count] : r.links)
+    links.rows.push_back({alike_text(name, count), to_text(bytes)});
   Html html = table(t, "Storage, each iteration");
   html += details("Copies, each iteration", table(links, "Copies"));
   return html;

@@ -37,13 +37,13 @@ template <class Say>
 std::string pools_text(const std::vector<Report::Fix::Pool>& pools, Say say) {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < pools.size();) {
-    std::size_t next = i + 1;
+    std::size_t next = i;
+    std::int32_t count = 0;
     while (next < pools.size() && pools[next].peak == pools[i].peak &&
            pools[next].capacity == pools[i].capacity) {
-      ++next;
+      count += pools[next++].count;
     }
-    const std::string alike = next - i > 1 ? fmt::format(" ({} alike)", next - i) : "";
-    parts.push_back(say(pools[i].name + alike, pools[i]));
+    parts.push_back(say(alike_text(pools[i].name, count), pools[i]));
     i = next;
   }
   return join(parts, ", ");

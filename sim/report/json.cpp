@@ -107,6 +107,7 @@ Json pools_json(const Report& report) {
   Json list = Json::array();
   for (const Report::Pool& p : report.pools) {
     list.push_back({{"name", p.name},
+                    {"count", p.count},
                     {"peak_bytes", whole(p.peak)},
                     {"capacity_bytes", whole(p.capacity)},
                     {"steady_peak_bytes", whole(p.steady_peak)},
@@ -125,6 +126,7 @@ Json resources_json(const Report& report) {
   Json list = Json::array();
   for (const Report::Resource& r : report.resources) {
     list.push_back({{"name", r.name},
+                    {"count", r.count},
                     {"busy_fraction", number(r.busy_fraction)},
                     {"work_fraction", number(r.work_fraction)},
                     {"exposed_s", number(r.exposed)},
@@ -152,9 +154,11 @@ Json doubled_json(const std::optional<Report::Doubled>& doubled) {
 
 Json fix_json(const Report::Fix& fix) {
   Json pools = Json::array();
-  for (const auto& [name, peak, capacity] : fix.pools) {
-    pools.push_back(
-        {{"name", name}, {"peak_bytes", whole(peak)}, {"capacity_bytes", whole(capacity)}});
+  for (const auto& [name, peak, capacity, count] : fix.pools) {
+    pools.push_back({{"name", name},
+                     {"count", count},
+                     {"peak_bytes", whole(peak)},
+                     {"capacity_bytes", whole(capacity)}});
   }
   return {{"what", fix.what},
           {"set", fix.sets},
@@ -199,8 +203,8 @@ Json paths_json(const Report& report) {
 
 Json links_json(const Report& report) {
   Json list = Json::array();
-  for (const auto& [name, bytes] : report.links) {
-    list.push_back({{"name", name}, {"bytes", number(bytes)}});
+  for (const auto& [name, bytes, count] : report.links) {
+    list.push_back({{"name", name}, {"count", count}, {"bytes", number(bytes)}});
   }
   return list;
 }

@@ -37,14 +37,15 @@ Kin together(const std::string& name, const std::vector<Report::Resource>& membe
     const auto [least, most] = std::ranges::minmax(members, {}, fraction);
     return Range{least.*fraction, most.*fraction};
   };
-  Kin kin{.name = members.size() == 1 ? members.front().name
-                                      : fmt::format("{} ({})", name, members.size()),
+  std::int32_t count = 0;
+  for (const Report::Resource& r : members) count += r.count;
+  Kin kin{.name = count == 1 ? members.front().name : fmt::format("{} ({})", name, count),
           .busy_fraction = range(&Report::Resource::busy_fraction),
           .work_fraction = range(&Report::Resource::work_fraction),
           .only_carries = true};
   for (const Report::Resource& r : members) {
     kin.exposed += r.exposed;
-    kin.bytes += r.bytes;
+    kin.bytes += r.bytes * static_cast<double>(r.count);
     kin.only_carries &= r.only_carries;
   }
   return kin;

@@ -1,6 +1,7 @@
 #include "sim/report/report.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/core.h>
 
@@ -19,10 +20,19 @@ constexpr double rated_days_per_year = 365;
 
 Bytes bytes_of(std::int64_t count) { return Bytes(static_cast<double>(count)); }
 
-std::vector<Report::Owner> owners_of(const Plan& plan, const Holding& holding) {
+bool is_gpu(const Pool& pool) { return pool.place.tier == Tier::gpu; }
+
+// Of a folded run: what ranks that are not simulated hold in a pool that all share.
+std::int64_t holders(const Report& report, const Pool& pool) {
+  return is_gpu(pool) ? 1 : report.facts.fold;
+}
+
+std::vector<Report::Owner> owners_of(const Plan& plan, const Holding& holding,
+                                     std::int64_t holders) {
   std::vector<Report::Owner> owners;
   for (std::size_t o = 0; o < holding.owner_bytes.size(); ++o) {
-    if (holding.owner_bytes[o] > 0) owners.push_back({plan.owners[o], holding.owner_bytes[o]});
+    const std::int64_t bytes = holding.owner_bytes[o] * holders;
+    if (bytes > 0) owners.push_back({plan.owners[o], bytes});
   }
   std::ranges::stable_sort(owners, std::greater{}, &Report::Owner::bytes);
   return owners;
@@ -86,6 +96,13 @@ void report_allocators(Report& report, const Plan& plan, const Timeline& timelin
     report.fits &= !histories[p]->out_of_memory;
   }
   report.memory_timeline = memory_series(plan, timeline, steady, histories);
+  for (MemorySeries& series : report.memory_timeline) {
+    const auto pool = std::ranges::find(plan.pools, series.pool, &Pool::name);
+    const std::int64_t times = holders(report, *pool);
+    for (std::int64_t& bytes : series.held) bytes *= times;
+    for (auto& [name, list] : series.owners)
+      for (std::int64_t& bytes : list) bytes *= times;
+  }
 }
 
 void report_memory(Report& report, const Plan& plan, const Timeline& timeline,
@@ -96,25 +113,29 @@ void report_memory(Report& report, const Plan& plan, const Timeline& timeline,
     const Holding& peak = history.peak();
     const std::optional<Holding>& over = history.first_over;
     const Pool& pool = plan.pools[p];
+    const std::int64_t times = holders(report, pool);
+    const auto all = [&](std::int64_t bytes) { return bytes_of(bytes * times); };
+    const Bytes capacity = pool.capacity * static_cast<double>(times);
     report.pools.push_back({.name = pool.name,
-                            .peak = bytes_of(peak.bytes),
-                            .capacity = pool.capacity,
-                            .steady_peak = bytes_of(history.steady_peak),
-                            .startup_peak = bytes_of(history.startup.bytes),
-                            .training_peak = bytes_of(history.training.bytes),
+                            .count = is_gpu(pool) ? report.facts.fold : 1,
+                            .peak = all(peak.bytes),
+                            .capacity = capacity,
+                            .steady_peak = all(history.steady_peak),
+                            .startup_peak = all(history.startup.bytes),
+                            .training_peak = all(history.training.bytes),
                             .peak_at = to_seconds(peak.at),
                             .peak_task = peak.task ? plan.label(*peak.task) : "",
-                            .owners = owners_of(plan, peak),
-                            .training_owners = owners_of(plan, history.training),
+                            .owners = owners_of(plan, peak, times),
+                            .training_owners = owners_of(plan, history.training, times),
                             .allocator = {}});
     if (!over) continue;
     report.overflows.push_back({.pool = pool.name,
                                 .task = plan.label(*over->task),
                                 .at = to_seconds(over->at),
-                                .capacity = pool.capacity,
-                                .held = bytes_of(over->bytes),
-                                .needed = bytes_of(peak.bytes),
-                                .owners = owners_of(plan, *over)});
+                                .capacity = capacity,
+                                .held = all(over->bytes),
+                                .needed = all(peak.bytes),
+                                .owners = owners_of(plan, *over, times)});
   }
   report.fits = report.overflows.empty();
 }
@@ -122,12 +143,16 @@ void report_memory(Report& report, const Plan& plan, const Timeline& timeline,
 void report_resources(Report& report, std::span<const Resource> resources,
                       const std::vector<ResourceUse>& use, const Steady& steady) {
   const double period = std::max(steady.time().value(), 1 / ticks_per_second);
+  const RunFacts& facts = report.facts;
   for (std::size_t r = 0; r < resources.size(); ++r) {
+    const double part = facts.parts.empty() ? 1 : facts.parts[r];
+    const auto count = static_cast<std::int32_t>(std::lround(part * facts.fold));
     report.resources.push_back({.name = resources[r].name,
+                                .count = std::max(1, count),
                                 .busy_fraction = to_seconds(use[r].busy).value() / period,
                                 .work_fraction = use[r].work_within.value() / period,
                                 .work = use[r].work / steady.iterations(),
-                                .bytes = use[r].bytes / steady.iterations(),
+                                .bytes = use[r].bytes / (part * steady.iterations()),
                                 .only_carries = use[r].only_carries});
   }
 }
@@ -193,9 +218,10 @@ void add_wear(Report::Path& path, const RunFacts::Storage& drive) {
 Report::Path path_report(const RunFacts& facts, std::size_t p, const Traffic::File& file,
                          const Steady& steady, Seconds iteration_time) {
   const bool is_known = p < facts.storage.size();
+  const double times = facts.fold / steady.iterations();
   Report::Path path{.name = is_known ? facts.storage[p].name : fmt::format("path{}", p),
-                    .read = file.read / steady.iterations(),
-                    .written = file.written / steady.iterations()};
+                    .read = file.read * times,
+                    .written = file.written * times};
   if (iteration_time > Seconds(0)) {
     path.written_per_day = path.written * (seconds_per_day / iteration_time.value());
   }
@@ -210,7 +236,11 @@ void report_traffic(Report& report, Traffic traffic, const Steady& steady) {
         path_report(report.facts, p, traffic.paths[p], steady, report.iteration_time));
   }
   for (const auto& [name, bytes] : traffic.links) {
-    report.links.push_back({name, bytes / steady.iterations()});
+    const bool is_of_gpu = name.find("gpu") != std::string::npos;
+    const std::int32_t fold = report.facts.fold;
+    report.links.push_back({.name = name,
+                            .bytes = bytes * ((is_of_gpu ? 1 : fold) / steady.iterations()),
+                            .count = is_of_gpu ? fold : 1});
   }
 }
 
@@ -223,6 +253,8 @@ Report summarize(const Plan& plan, const Timeline& timeline, std::span<const Dem
   ensure(timeline.choices.size() == plan.choices.size(),
          "a timeline has an outcome for every choice of its plan");
   ensure(demands.size() == plan.works.size(), "every work of a plan has a demand");
+  ensure(facts.parts.empty() || facts.parts.size() == resources.size(),
+         "every resource is a part of a device");
   Report report{.facts = facts, .iterations = iterations_of(plan, timeline)};
   const Steady steady = steady_period(report.iterations);
   report_times(report, timeline, steady);

@@ -56,6 +56,10 @@ struct RunFacts {
   std::int64_t active_parameters = 0;  ///< used by one token; less than all in mixtures of experts
   std::int64_t tokens_per_iteration = 0;
   std::int32_t gpus = 1;
+  /// A simulated GPU stands for `fold` GPUs that do the same (Machine::part()): the report counts
+  /// them all, and what they share as a whole. `parts` as Machine::parts(), or nothing.
+  std::int32_t fold = 1;
+  std::vector<double> parts;
   Flops model_flops;     ///< 6 · active_parameters · tokens + attention: no recomputation
   Flops hardware_flops;  ///< what the GPUs really compute, recomputation included
   std::vector<std::string>
@@ -105,6 +109,7 @@ struct Report {
   };
   struct Pool {
     std::string name;
+    std::int32_t count = 1;  ///< GPUs that it stands for, each with as much
     Bytes peak, capacity;
     Bytes steady_peak;    ///< highest during the steady period
     Bytes startup_peak;   ///< highest before the first task of a phase
@@ -121,6 +126,7 @@ struct Report {
   };
   struct Resource {
     std::string name;
+    std::int32_t count = 1;  ///< devices that it stands for, each with as much
     double busy_fraction = 0;
     double work_fraction = 0;
     Seconds exposed;
@@ -149,6 +155,7 @@ struct Report {
   struct Link {
     std::string name;  ///< "host -> gpu0"
     Bytes bytes;
+    std::int32_t count = 1;  ///< links that it stands for, each with as much
   };
   /// Tasks of one name on the critical path.
   struct Step {
@@ -185,6 +192,7 @@ struct Report {
       std::string name;
       Bytes peak;  ///< with the change: of a pool that still overflows, what it needs
       Bytes capacity;
+      std::int32_t count = 1;  ///< as Report::Pool
       bool operator==(const Pool&) const = default;
     };
     std::string what;               ///< "recompute every block in backward"

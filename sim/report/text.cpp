@@ -19,21 +19,28 @@ constexpr std::size_t assumptions_shown = 6;
 constexpr std::size_t bar_columns = 24;
 
 using Row = std::vector<std::string>;
-using Block = std::vector<Row>;  // rows that belong together; the first cell is their name
+// Rows that belong together, of `count` things that are alike; the first cell is their name.
+struct Block {
+  std::vector<Row> rows;
+  std::int32_t count = 1;
+};
 
 bool is_alike_but_in_name(Block a, const Block& b) {
-  a.front().front() = b.front().front();
-  return a == b;
+  a.rows.front().front() = b.rows.front().front();
+  return a.rows == b.rows;
 }
 
 // Neighbours that differ in their name only (the GPUs of a node, mostly) become one.
 void add_blocks(Table& table, const std::vector<Block>& blocks) {
   for (std::size_t i = 0; i < blocks.size();) {
     std::size_t next = i + 1;
-    while (next < blocks.size() && is_alike_but_in_name(blocks[next], blocks[i])) ++next;
     Block block = blocks[i];
-    if (next - i > 1) block.front().front() += fmt::format(" ({} alike)", next - i);
-    table.rows.insert(table.rows.end(), block.begin(), block.end());
+    for (; next < blocks.size() && is_alike_but_in_name(blocks[next], blocks[i]); ++next) {
+      block.count += blocks[next].count;
+    }
+    std::string& name = block.rows.front().front();
+    name = alike_text(name, block.count);
+    table.rows.insert(table.rows.end(), block.rows.begin(), block.rows.end());
     i = next;
   }
 }
@@ -101,20 +108,22 @@ Block pool_block(const std::string& name, Bytes peak, const Report::Pool& pool,
                  const std::vector<Report::Owner>& owners) {
   const Bytes capacity = pool.capacity;
   const bool is_bounded = std::isfinite(capacity.value());
-  Block block = {{name, to_text(peak), reserved_text(pool.allocator),
-                  is_bounded ? to_text(capacity) : "unbounded", used_text(peak, capacity)}};
+  Block block{.rows = {{name, to_text(peak), reserved_text(pool.allocator),
+                        is_bounded ? to_text(capacity) : "unbounded", used_text(peak, capacity)}},
+              .count = pool.count};
   // A single owner left over is shown too: "1 others" would be as long as its name.
   const std::size_t count = owners.size();
   const std::size_t shown = count <= owners_shown + 1 ? count : owners_shown;
   Bytes rest = peak;
   for (std::size_t o = 0; o < shown; ++o) {
     const Bytes bytes(static_cast<double>(owners[o].bytes));
-    block.push_back({"  " + owners[o].name, to_text(bytes), "", "", used_text(bytes, capacity)});
+    block.rows.push_back(
+        {"  " + owners[o].name, to_text(bytes), "", "", used_text(bytes, capacity)});
     rest -= bytes;
   }
   if (count > shown) {
-    block.push_back({fmt::format("  {} others", count - shown), to_text(rest), "", "",
-                     used_text(rest, capacity)});
+    block.rows.push_back({fmt::format("  {} others", count - shown), to_text(rest), "", "",
+                          used_text(rest, capacity)});
   }
   return block;
 }
@@ -162,7 +171,7 @@ std::string memory_text(const Report& report, std::size_t width) {
 // People read a busy memory as a full one, so the columns say what they are.
 constexpr const char* resource_columns =
     "busy: used by anything, however little; work: what that takes at full speed; exposed: what a "
-    "faster one could shorten.";
+    "faster one could shorten at most.";
 
 std::string resources_text(const Report& report, std::size_t width) {
   Table table{.header = {"Resource", "busy", "work", "exposed", "", "bytes"}};
@@ -256,11 +265,11 @@ std::string storage_text(const Report& report, std::size_t width) {
 std::string links_text(const Report& report) {
   Table table{.header = {"Copies, each iteration", "bytes"}};
   std::vector<Block> blocks;
-  for (const auto& [name, bytes] : report.links) {
-    if (bytes > Bytes(0)) blocks.push_back({{name, to_text(bytes)}});
+  for (const auto& [name, bytes, count] : report.links) {
+    if (bytes > Bytes(0)) blocks.push_back({.rows = {{name, to_text(bytes)}}, .count = count});
   }
   // Directions alternate in the order of names; equal amounts belong together.
-  std::ranges::stable_sort(blocks, {}, [](const Block& b) { return b.front().back(); });
+  std::ranges::stable_sort(blocks, {}, [](const Block& b) { return b.rows.front().back(); });
   add_blocks(table, blocks);
   return table_text(table);
 }

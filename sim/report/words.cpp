@@ -31,6 +31,10 @@ std::string bytes_text(std::int64_t bytes) { return to_text(Bytes(static_cast<do
 
 double share_of(Seconds part, Seconds whole) { return whole > Seconds(0) ? part / whole : 0; }
 
+std::string alike_text(const std::string& name, std::int32_t count) {
+  return count > 1 ? fmt::format("{} ({} alike)", name, count) : name;
+}
+
 std::string bar(double fraction, std::size_t columns) {
   constexpr std::array eighths = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
   const double length = 8 * static_cast<double>(columns) * std::clamp(fraction, 0.0, 1.0);

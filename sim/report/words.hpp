@@ -19,6 +19,9 @@ std::string bytes_text(std::int64_t bytes);
 /// The part of the whole; 0 when the whole is nothing.
 double share_of(Seconds part, Seconds whole);
 
+/// "gpu0", or "gpu0 (4 alike)" where it stands for four.
+std::string alike_text(const std::string& name, std::int32_t count);
+
 /// A bar of at most `columns` columns, in eighths of one.
 std::string bar(double fraction, std::size_t columns);
 

@@ -23,9 +23,20 @@ using Needs = std::vector<Report::Fix::Pool>;
 Needs needs_of(const Report& report) {
   Needs needs;
   for (const Report::Pool& pool : report.pools) {
-    needs.push_back({pool.name, needed_of(report, pool), pool.capacity});
+    needs.push_back({pool.name, needed_of(report, pool), pool.capacity, pool.count});
   }
   return needs;
+}
+
+// The most that a pool of this kind needs: what is simulated of the GPUs depends on the policy, and
+// so do the storage paths in use.
+Bytes need_of(const Needs& needs, const std::string& pool) {
+  const auto is_gpu = [](const std::string& name) { return name.starts_with("gpu"); };
+  Bytes most;
+  for (const Report::Fix::Pool& p : needs) {
+    if (p.name == pool || (is_gpu(p.name) && is_gpu(pool))) most = std::max(most, p.peak);
+  }
+  return most;
 }
 
 // A change that was simulated.
@@ -69,7 +80,6 @@ class Search {
       const Report report = predict(scenario).report;
       const Report& before = base_.report;
       if (report.facts.tokens_per_iteration != before.facts.tokens_per_iteration) return;
-      if (report.pools.size() != before.pools.size()) return;
       trials_.push_back({change, fix_of(change, report), needs_of(report), report.fits});
     } catch (const InputError&) {
       return;
@@ -85,9 +95,9 @@ class Search {
                     .slow_down = report.iteration_time / base_.report.iteration_time,
                     .pools = {}};
     for (const auto& [key, text] : change.sets) fix.sets.push_back(key + "=" + text);
-    const auto before = needs_of(base_.report), now = needs_of(report);
-    for (std::size_t i = 0; i < now.size(); ++i) {
-      if (std::max(before[i].peak, now[i].peak) > now[i].capacity) fix.pools.push_back(now[i]);
+    const Needs before = needs_of(base_.report);
+    for (const Report::Fix::Pool& now : needs_of(report)) {
+      if (std::max(need_of(before, now.name), now.peak) > now.capacity) fix.pools.push_back(now);
     }
     return fix;
   }

@@ -34,8 +34,9 @@ std::vector<std::string> assumptions_of(const Machine& machine) {
   return lines;
 }
 
+// `machine` is the part that is simulated: its paths are those of the plan.
 RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layout& layout,
-                  const Plan& plan, const Timeline& timeline) {
+                  const Machine& machine, const Plan& plan, const Timeline& timeline) {
   const std::int64_t data = layout.data();
   const auto& p = layout.parallel();
   // The graph is what one tensor-parallel rank computes of all stages.
@@ -50,6 +51,8 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layou
                  .active_parameters = graph.active_parameters,
                  .tokens_per_iteration = graph.tokens * data * scenario.workload.accumulation,
                  .gpus = static_cast<std::int32_t>(layout.world()),
+                 .fold = machine.fold(),
+                 .parts = {machine.parts().begin(), machine.parts().end()},
                  .model_flops = 3 * steps * graph.forward_flops(),
                  .hardware_flops = ranks_per_rank_here * computed(plan, timeline),
                  .assumptions = assumptions_of(scenario.machine),
@@ -58,7 +61,8 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layou
                  .next = {},
                  .storage = {},
                  .allocator = scenario.allocator};
-  for (const StoragePath& path : scenario.machine.paths()) {
+  for (const StoragePath& part : machine.paths()) {
+    const StoragePath path = part.times(machine.fold());
     facts.storage.push_back({.name = path.name,
                              .rated = Bytes(path.endurance_bytes),
                              .write_amplification = path.write_amplification,
@@ -121,7 +125,7 @@ Prediction predict(Scenario& scenario) {
   const Machine machine = machine_here(scenario, scenario.machine);
   SimulatedPlan r = simulate_scenario(setting_of(scenario, graph, machine, layout), scenario);
   Report report = summarize(r.plan, r.timeline, r.demands, r.resources,
-                            facts_of(scenario, graph, layout, r.plan, r.timeline));
+                            facts_of(scenario, graph, layout, machine, r.plan, r.timeline));
   return {.graph = std::move(graph),
           .plan = std::move(r.plan),
           .demands = std::move(r.demands),

@@ -128,6 +128,16 @@ Bytes left_on_gpu(const Scenario& scenario, const LayerGraph& graph, const Layou
 
 }  // namespace
 
+Need need_of(const Pool& pool, Bytes bytes, const Machine& machine) {
+  const bool is_gpu = pool.place.tier == Tier::gpu;
+  const double holders = is_gpu ? 1 : machine.fold();
+  return {.pool = pool.name,
+          .bytes = bytes * holders,
+          .capacity = pool.capacity * holders,
+          .is_gpu = is_gpu,
+          .is_host = pool.place.tier == Tier::host};
+}
+
 KernelTimes kernel_times(const LayerGraph& graph, const Machine& machine) {
   KernelTimes times;
   for (const Layer& layer : graph.layers) {
@@ -156,11 +166,7 @@ Bound bound_of(Scenario& scenario, const LayerGraph& graph, const KernelTimes& t
     const Pool& pool = o.standing.pools[p];
     const bool is_gpu = pool.place.tier == Tier::gpu;
     const Bytes bytes = held.standing[p] + (is_gpu ? left : Bytes(0));
-    bound.needs.push_back({.pool = pool.name,
-                           .bytes = std::max(bytes, held.startup[p]),
-                           .capacity = pool.capacity,
-                           .is_gpu = is_gpu,
-                           .is_host = pool.place.tier == Tier::host});
+    bound.needs.push_back(need_of(pool, std::max(bytes, held.startup[p]), machine));
   }
   return bound;
 }

@@ -19,6 +19,9 @@ struct Need {
   bool operator==(const Need&) const = default;
 };
 
+/// What a pool needs: of what all share, all ranks' bytes, simulated or not (Machine::part()).
+Need need_of(const Pool& pool, Bytes bytes, const Machine& machine);
+
 /// GPU time of each layer's kernels alone.
 struct KernelTimes {
   std::vector<Seconds> forward, backward, core;

@@ -42,15 +42,12 @@ bool may_tire(const Machine& machine) {
                              [](const Resource& r) { return r.burst > Seconds(0); });
 }
 
-std::vector<Need> needs_of(const Plan& plan, const std::vector<PoolNeed>& pools) {
+std::vector<Need> needs_of(const Plan& plan, const std::vector<PoolNeed>& pools,
+                           const Machine& machine) {
   std::vector<Need> needs;
   for (std::size_t p = 0; p < pools.size(); ++p) {
     const Pool& pool = plan.pools[p];
-    needs.push_back({.pool = pool.name,
-                     .bytes = Bytes(static_cast<double>(pools[p].bytes())),
-                     .capacity = pool.capacity,
-                     .is_gpu = pool.place.tier == Tier::gpu,
-                     .is_host = pool.place.tier == Tier::host});
+    needs.push_back(need_of(pool, Bytes(static_cast<double>(pools[p].bytes())), machine));
   }
   return needs;
 }
@@ -74,15 +71,26 @@ Trial trial_of(const SimulatedPlan& run, const std::vector<Iteration>& iteration
   Trial trial{.iteration_time = time,
               .tokens_per_second = tokens / time.value(),
               .fits = std::ranges::all_of(pools, &PoolNeed::fits),
-              .needs = needs_of(run.plan, pools),
+              .needs = needs_of(run.plan, pools, machine),
               .wear = {}};
   Traffic traffic = traffic_of(run.plan, run.timeline, steady);
   traffic.paths.resize(machine.paths().size());
   for (std::size_t p = 0; p < machine.paths().size(); ++p) {
     trial.wear.push_back(
         wear_of(machine.paths()[p], traffic.paths[p].written / steady.iterations(), time));
+    trial.wear.back().written_per_day *= machine.fold();
   }
   return trial;
+}
+
+Draft draft_of(const ScenarioSource& source, const std::vector<Override>& overrides) {
+  Scenario scenario = load_scenario(source, overrides);
+  return {scenario_values(source, overrides),
+          source.name,
+          source.path,
+          std::move(scenario.profile),
+          std::move(scenario.hardware),
+          std::move(scenario.machine)};
 }
 
 bool is_steady(const std::vector<Iteration>& iterations) {
@@ -101,18 +109,16 @@ double Trial::fullest() const {
   return most;
 }
 
-Evaluator::Evaluator(std::string path, std::vector<Override> overrides)
-    : path_(std::move(path)),
+Evaluator::Evaluator(ScenarioSource source, std::vector<Override> overrides)
+    : source_(std::move(source)),
       overrides_(std::move(overrides)),
-      draft_(draft_scenario(path_, overrides_)) {
-  scenario({});
-}
+      draft_(draft_of(source_, overrides_)) {}
 
 Scenario Evaluator::scenario(const std::vector<Override>& sets) const {
   if (!std::ranges::any_of(sets, changes_machine)) return read_scenario(draft_, sets);
   std::vector<Override> all(overrides_);
   all.insert(all.end(), sets.begin(), sets.end());
-  return load_scenario(path_, all);
+  return load_scenario(source_, all);
 }
 
 const Evaluator::Prepared& Evaluator::prepared(const Scenario& scenario,

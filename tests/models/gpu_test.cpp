@@ -27,6 +27,19 @@ TEST_CASE("efficiency is read at the FLOPs of one kernel, and the launch is adde
   CHECK(gpu.alone(Gemm{10000, 10000, 10000}).value() == Approx(4.001));
 }
 
+TEST_CASE("fp32 has curves of its own where a profile gives them", "[gpu]") {
+  Gpu gpu = toy::gpu();
+  gpu.gemm_efficiency_32 = Curve(0.25), gpu.attention_efficiency_32 = Curve(0.1);
+  // 0.25 TFLOP at 0.5 TFLOP/s · 0.25 = 2 s in fp32; in bf16 as before at 1 TFLOP/s.
+  CHECK(gpu.alone(Gemm{5000, 5000, 5000, 1, DType::fp32}).value() == Approx(2));
+  CHECK(gpu.alone(Gemm{5000, 5000, 5000}).value() == Approx(0.25));
+  // 2 GFLOP at 0.5 TFLOP/s · 0.1 = 40 ms in fp32, at 1 TFLOP/s 2 ms in bf16.
+  Attention a{.heads = 10, .kv_heads = 10, .queries = 1000, .keys = 1000, .head_dim = 100};
+  CHECK(gpu.alone(a).value() == Approx(2e-3));
+  a.dtype = DType::fp32;
+  CHECK(gpu.alone(a).value() == Approx(40e-3));
+}
+
 TEST_CASE("causal attention halves the arithmetic, backward costs two and a half times", "[gpu]") {
   // 4 · 1 · 10 · 1000 · 1000 · 100 = 4 GFLOP at 1 TFLOP/s = 4 ms.
   const Gpu gpu = toy::gpu();

@@ -142,6 +142,17 @@ TEST_CASE("a node takes its components' values and replaces those that it gives"
   CHECK(m.fabric().efficiency.at(1e6) == 1);
 }
 
+TEST_CASE("fp32 products have the curve of 16 bits unless they are given their own", "[profile]") {
+  const Folder folder;
+  CHECK(load_machine(folder.node()).gpu(0).gemm_efficiency_32.empty());
+  const std::string own = "{points: [[1 GFLOP, 0.5], [1 TFLOP, 0.9]], assumed: a guess}";
+  const Machine m = load_machine(
+      folder.node(), {{"gpus.gemm_efficiency_32", own}, {"gpus.attention_efficiency_32", "0.3"}});
+  CHECK(m.gpu(0).gemm_efficiency_32.at(1e9) == 0.5);
+  CHECK(m.gpu(0).gemm_efficiency.at(1e9) == 0.2);
+  CHECK(m.gpu(0).attention_efficiency_32.at(1e9) == 0.3);
+}
+
 TEST_CASE("a fabric may say what small collectives reach", "[profile]") {
   const Folder folder;
   folder.edit("node.yaml", "fabric:\n",

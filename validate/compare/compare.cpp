@@ -158,6 +158,9 @@ Comparison compare(const Plan& plan, const Timeline& predicted, const Timeline& 
     c.pools.push_back({plan.pools[p].name, expected_use.peak, seen_use.peak,
                        to_seconds(expected_use.peak_at), to_seconds(seen_use.peak_at)});
   }
+  if (!c.reordered.empty() || c.other_choices > 0 || !c.same_peaks()) {
+    c.flips = find_flips(plan, predicted, measured);
+  }
   c.suspects = find_suspects(plan, predicted, measured, demands, resources, options.lateness,
                              seen.path, seen.steady.iterations());
   c.floor = floor_of(seen, options.lateness);

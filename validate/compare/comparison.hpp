@@ -13,6 +13,7 @@
 #include "sim/plan/plan.hpp"
 #include "sim/report/period.hpp"
 #include "sim/timeline/timeline.hpp"
+#include "validate/compare/flips.hpp"
 
 /// Prediction and measurement of one plan, task by task, and the device that explains what differs.
 namespace tidegate {
@@ -74,6 +75,7 @@ struct Comparison {
   std::vector<std::string> reordered;    ///< lanes with other tasks, or in another order
   std::size_t choices = 0, other_choices = 0;  ///< taken; with another outcome
   std::vector<PoolPeak> pools;
+  std::vector<Flip> flips;        ///< what the three before come from
   std::vector<Suspect> suspects;  ///< most exposed first
   /// Part of the measured step that lateness of tasks on its critical path makes up: what the host
   /// adds and no model of a device can know.

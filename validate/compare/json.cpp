@@ -43,6 +43,18 @@ ordered_json suspects_json(const Comparison& c) {
   return list;
 }
 
+ordered_json flips_json(const Comparison& c) {
+  ordered_json list = ordered_json::array();
+  for (const Flip& f : c.flips) {
+    list.push_back({{"of", f.of},
+                    {"first", f.first},
+                    {"second", f.second},
+                    {"predicted_s", f.predicted.value()},
+                    {"measured_s", f.measured.value()}});
+  }
+  return list;
+}
+
 ordered_json interval_json(const Comparison& c) {
   if (!c.interval) return nullptr;
   return {{"low_s", c.interval->low.value()},
@@ -74,6 +86,7 @@ std::string to_json(const Comparison& c) {
                           {"reordered_lanes", c.reordered},
                           {"choices", c.choices},
                           {"other_choices", c.other_choices},
+                          {"flips", flips_json(c)},
                           {"pools", std::move(pools)}};
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

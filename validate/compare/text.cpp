@@ -82,6 +82,24 @@ std::string order_text(const Comparison& c) {
   return text;
 }
 
+std::string signed_text(Seconds time) {
+  return time < Seconds(0) ? "-" + to_text(-time) : to_text(time);
+}
+
+std::string flips_text(const Comparison& c) {
+  constexpr std::size_t most = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, c.flips.size()); ++i) {
+    const Flip& f = c.flips[i];
+    text += fmt::format("  {}: the {} comes {} after the {} as predicted, {} as measured\n", f.of,
+                        f.second, signed_text(f.predicted), f.first, signed_text(f.measured));
+  }
+  if (c.flips.size() > most) {
+    text += fmt::format("  and {} more; --json lists all\n", c.flips.size() - most);
+  }
+  return text;
+}
+
 std::string suspects_text(const Comparison& c) {
   std::string text;
   for (const Suspect& s : c.suspects) {
@@ -115,7 +133,7 @@ std::string to_text(const Comparison& c) {
                       100 * c.floor);
   text += steps_text(c) + interval_text(c) + "\n" + groups_text("tasks, sums", c.kinds) + "\n" +
           groups_text("critical path", c.path) + "\n";
-  return text + suspects_text(c) + order_text(c) + pools_text(c);
+  return text + suspects_text(c) + order_text(c) + flips_text(c) + pools_text(c);
 }
 
 }  // namespace tidegate

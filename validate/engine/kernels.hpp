@@ -46,8 +46,8 @@ void do_adam(const AdamStep& adam, Carving own, std::int64_t k, std::int64_t n);
 void do_cast(const Cast& cast, Carving own, std::int64_t k, std::int64_t n);
 /// The copies and sums that the members on this machine do, one after the other.
 void do_collective(const Collective& collective, Carving own, std::int64_t k, std::int64_t n);
-/// All FLOPs of a kernel as matrix products of its shape, all bytes of an element-wise one as a
-/// copy within 16 MiB, on one core.
+/// All FLOPs of a kernel as matrix products of its shape, in fp32 whatever its type, all bytes of
+/// an element-wise one as a copy within 16 MiB, on one core.
 void do_kernel(const Kernel& kernel, Carving own);
 
 }  // namespace tidegate

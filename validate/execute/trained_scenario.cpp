@@ -126,6 +126,7 @@ class ScenarioTraining {
     const std::int64_t left = request_.steps - state_.step;
     result_.plan = plan(is_cut ? std::min(request_.every, left) : left);
     const SimulatedPlan& p = result_.plan;
+    result_.products = train::products_text(scenario_.workload.dtype);
     result_.predicted = iteration_time(p.plan, p.timeline);
     const Rig rig{.machine = scenario_.machine,
                   .pace = Pace::native,

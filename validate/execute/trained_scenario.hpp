@@ -34,6 +34,7 @@ struct TrainedScenario {
   std::size_t numbers = 0;            ///< of parameters and moments
   std::size_t other_losses = 0;       ///< of micro-steps and ranks: not the same bits
   std::size_t other_numbers = 0;      ///< the same of `numbers`
+  std::string products;               ///< how matrices were multiplied, train::products_text
   Seconds predicted;                  ///< iteration on the machine of the profile
   Seconds measured, alone_measured;   ///< step here, under the plan and without one
   std::int64_t file_bytes_read = 0, file_bytes_written = 0, beside = 0;

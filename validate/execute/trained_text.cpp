@@ -50,8 +50,9 @@ std::string to_text(const TrainedScenario& t) {
   text += fmt::format("Files: {} read, {} written, every page checked.\n",
                       to_text(Bytes(static_cast<double>(t.file_bytes_read))),
                       to_text(Bytes(static_cast<double>(t.file_bytes_written))));
+  text += fmt::format("Matrices were multiplied {}; all else in fp32.\n", t.products);
   text += fmt::format(
-      "A step took {} here, in fp32 on cores ({} without offload). On the devices of {} the plan's "
+      "A step took {} here, on cores ({} without offload). On the devices of {} the plan's "
       "iteration is predicted to take {}: another machine, not to be compared unless its profile "
       "is "
       "of this one.\n",
@@ -79,6 +80,7 @@ std::string to_json(const TrainedScenario& t) {
                           {"first_step", t.first_step},
                           {"losses", t.losses},
                           {"losses_without_offload", t.alone},
+                          {"products", t.products},
                           {"step_s", t.measured.value()},
                           {"step_without_offload_s", t.alone_measured.value()},
                           {"predicted_iteration_s", t.predicted.value()},

@@ -8,6 +8,7 @@ namespace tidegate {
 namespace {
 
 Curve scaled_curve(const Curve& curve, double scale) {
+  if (curve.empty()) return curve;
   // The reader of profiles takes efficiencies from 1e-6 to 1.
   auto points = curve.points();
   for (auto& [x, y] : points) y = std::clamp(scale * y, 1e-6, 1.0);
@@ -29,6 +30,8 @@ std::string text_of(const Curve& curve, const char* unit, const std::string& why
 Gpu scaled(Gpu gpu, const Scales& scales) {
   gpu.gemm_efficiency = scaled_curve(gpu.gemm_efficiency, scales.product);
   gpu.attention_efficiency = scaled_curve(gpu.attention_efficiency, scales.attention);
+  gpu.gemm_efficiency_32 = scaled_curve(gpu.gemm_efficiency_32, scales.product);
+  gpu.attention_efficiency_32 = scaled_curve(gpu.attention_efficiency_32, scales.attention);
   gpu.memory_efficiency = scaled_curve(gpu.memory_efficiency, scales.memory);
   return gpu;
 }
@@ -42,11 +45,13 @@ std::vector<Override> efficiency_overrides(const Gpu& gpu, const GpuTimes& times
   const Key keys[] = {
       {KernelClass::matrix_product, "gemm_efficiency", "FLOP", gpu.gemm_efficiency},
       {KernelClass::attention, "attention_efficiency", "FLOP", gpu.attention_efficiency},
+      {KernelClass::matrix_product, "gemm_efficiency_32", "FLOP", gpu.gemm_efficiency_32},
+      {KernelClass::attention, "attention_efficiency_32", "FLOP", gpu.attention_efficiency_32},
       {KernelClass::elementwise, "memory_efficiency", "B", gpu.memory_efficiency}};
   std::vector<Override> overrides;
   for (const Key& k : keys) {
     const ClassFit& c = times.classes[static_cast<std::size_t>(k.kind)];
-    if (c.predicted <= 0 || c.measured <= 0) continue;
+    if (k.curve.empty() || c.predicted <= 0 || c.measured <= 0) continue;
     const std::string why = fmt::format(
         "the profile's curve times {:.3f}, at most 1, so that {} take what they take in "
         "{}",

@@ -11,14 +11,16 @@ namespace {
 
 using calib::StorageRow;
 
-// Written by a sample: for long enough that what a host or a drive takes up at once is behind it.
-constexpr std::int64_t share = 512 * calib::mib;
+// A block is one sample, as long as what a case moves at a time: bytes over time holds the stalls
+// that a median of short samples leaves out.
+constexpr Seconds sample_time(1.0);
+constexpr std::int64_t share = 2048 * calib::mib;  // that it writes at most
 
 bool is_needed(const calib::Row& row, const std::string& path) {
   const double block = calib::coordinate(row, "block"), depth = calib::coordinate(row, "depth");
   if (row.quantity == path + ".latency_read") return block == 4096;
   if (row.quantity == path + ".mixed_read" || row.quantity == path + ".mixed_write") {
-    return calib::coordinate(row, "write_cap") > 0;
+    return calib::coordinate(row, "write_cap") == 1;
   }
   const bool is_plain = row.quantity == path + ".read" || row.quantity == path + ".write";
   return is_plain && block == calib::mib && depth == 16;
@@ -33,7 +35,7 @@ class DriveBench : public calib::Bench {
                          .name = storage.name,
                          .device = storage.facts.device,
                          .ceiling_from = {},
-                         .target = Seconds(0.4),
+                         .target = sample_time,
                          .share = share};
     rows.is_buffered = targets_[0].access() == rig::Access::buffered;
     rows.file_size = targets_[0].file_size();

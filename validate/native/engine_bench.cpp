@@ -19,6 +19,7 @@ using Coordinates = std::vector<std::pair<std::string, double>>;
 
 constexpr std::int64_t mib = std::int64_t{1} << 20;
 constexpr std::int64_t elements = 16 * mib;  // of a sub-group
+constexpr Seconds sample_time(0.5);          // one sample is a block (drive_bench.cpp says why)
 constexpr std::int64_t copied = 16 * mib;    // by one copy, of buffers of copy_buffer
 constexpr std::int64_t copy_buffer = 512 * mib;
 constexpr std::int64_t memory_buffer = 512 * mib;
@@ -92,7 +93,7 @@ class EngineBench : public calib::Bench {
   };
 
   void add(const char* quantity, Coordinates at, calib::Unit unit, What what) {
-    calib::Row row{.quantity = quantity, .at = std::move(at), .unit = unit};
+    calib::Row row{.quantity = quantity, .at = std::move(at), .unit = unit, .target = sample_time};
     works_.push_back({std::move(what), std::move(row)});
   }
 

@@ -1,27 +1,18 @@
 #include "validate/native/native.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
+#include <limits>
 #include <random>
 
 #include <fmt/core.h>
 
-#include "calib/fit/statistics.hpp"
 #include "calib/rig/interrupt.hpp"
 #include "models/base/error.hpp"
-#include "sim/engine/simulate.hpp"
-#include "validate/suite/cases.hpp"
+#include "validate/native/predictions.hpp"
 
 namespace tidegate {
 namespace {
-
-struct Case {
-  NativeRow row;
-  Expected expected;
-  bool uses_files = false;
-};
 
 // Folders of the storage paths, by the order of the profile.
 std::vector<NativePath> paths_of(const SuiteFile& file, const NativeOptions& options) {
@@ -42,242 +33,206 @@ std::vector<NativePath> paths_of(const SuiteFile& file, const NativeOptions& opt
   return paths;
 }
 
-// Paths of one device are one resource: what uses a later one uses the first. Returns whether any
-// was another's.
-bool join_devices(Expected& e, const std::vector<NativePath>& paths) {
-  std::map<std::string, ResourceId> first;
-  std::map<std::size_t, ResourceId> becomes;
-  for (const NativePath& path : paths) {
-    const std::string device = rig::file_system_of(path.folder).device;
-    const auto at = std::ranges::find(e.resources, path.name, &Resource::name);
-    ensure(at != e.resources.end(), "a storage path has a resource of its name");
-    const auto own = static_cast<std::size_t>(at - e.resources.begin());
-    const auto [known, is_new] =
-        first.try_emplace(device.empty() ? path.folder : device, static_cast<ResourceId>(own));
-    if (!is_new) becomes[own] = known->second;
-  }
-  bool is_joined = false;
-  for (Demand& demand : e.demands) {
-    for (std::size_t i = 0; i < demand.share_count; ++i) {
-      const auto other = becomes.find(index(demand.shares.at(i).resource));
-      if (other == becomes.end()) continue;
-      demand.shares.at(i).resource = other->second;
-      is_joined = true;
-    }
-  }
-  if (is_joined) e.predicted = simulate(e.plan, e.demands, e.resources);
-  return is_joined;
-}
+/// A run of case `of` after pass `before`.
+struct Seen {
+  std::size_t of = 0, before = 0;
+  Execution run;
+};
 
-Seconds step_of(const Expected& e) {
-  return compare(e, {.timeline = e.predicted, .lateness = {}}).step.predicted;
-}
-
-Case prepare(const SuiteFile& file, const SuiteCase& c, const Rates& rates,
-             const std::vector<NativePath>& paths, const NativeOptions& options) {
-  TrialOptions trial{
-      .pace = Pace::native, .storage = {}, .draws = options.draws, .seed = options.seed};
-  for (const NativePath& path : paths) trial.storage.push_back(path.folder);
-  Scenario scenario = scenario_of(file, c, overrides_of(rates));
-  Case prepared{.row = {.name = c.name, .policy = scenario.policy.describe(), .cause = c.cause},
-                .expected = expect(scenario, trial)};
-  Expected& e = prepared.expected;
-  prepared.uses_files = std::ranges::any_of(
-      e.plan.works, [](const Work& work) { return std::holds_alternative<FileIo>(work); });
-  const Seconds apart = step_of(e);
-  prepared.row.predicted = join_devices(e, paths) ? step_of(e) : apart;
-  if (e.interval) {  // as wide as that of paths apart
-    const double longer = prepared.row.predicted / apart;
-    e.interval = PredictionInterval{longer * e.interval->low, longer * e.interval->high};
-  }
-  prepared.row.interval = e.interval;
-  return prepared;
-}
-
-void run_once(NativeRow& row, const Case& c, bool is_gated) {
-  rig::check_interrupt();
-  const Execution run = run_on(c.expected.rig, c.expected.plan);
-  Comparison seen = compare(c.expected, run);
-  row.runs.push_back({.step = seen.step.measured,
-                      .lateness = seen.floor,
-                      .spoiled = is_gated ? spoiled_by(run.foreign, c.uses_files) : ""});
-  // The comparison that is shown is that of the median so far.
-  const std::vector<double> clean = row.clean();
-  const bool is_clean = row.runs.back().spoiled.empty();
-  const auto distance = [&](Seconds step) { return std::abs(step.value() - calib::median(clean)); };
-  if (!row.comparison || clean.empty() ||
-      (is_clean && (clean.size() == 1 ||
-                    distance(seen.step.measured) <= distance(row.comparison->step.measured)))) {
-    row.comparison = std::move(seen);
-  }
-}
-
-class Rounds {
+/// What is measured, in its order: passes of rates and runs between them.
+class Measuring {
  public:
-  Rounds(std::vector<Case>& cases, const NativeOptions& options)
-      : cases_(cases), options_(options), random_(options.seed) {}
+  Measuring(const NativeOptions& options, const std::vector<NativePath>& paths,
+            const NativeMachine& machine)
+      : options_(options), paths_(paths), machine_(machine), random_(options.seed) {}
 
-  // Rounds in random order; more of them only for cases that have too few clean runs.
-  void run() {
+  /// The first pass, and more where it lacks a rate.
+  void first_pass() {
+    if (!options_.hardware.empty()) return;
+    constexpr std::size_t most = 3;
+    do {
+      pass();
+    } while (!is_whole(joined(passes_)) && passes_.size() < most);
+  }
+
+  std::vector<Seen> floor(const NativeCase& first) {
+    std::vector<Seen> seen;
+    for (int i = 0; i < options_.floor_runs; ++i) {
+      tell(fmt::format("floor: {} ({} of {})", first.source.name, i + 1, options_.floor_runs));
+      seen.push_back(once(first, 0));
+    }
+    pass();
+    return seen;
+  }
+
+  // More rounds than wanted only for cases that have too few clean runs.
+  std::vector<Seen> rounds(const std::vector<NativeCase>& cases) {
+    std::vector<Seen> seen;
+    std::vector<int> clean(cases.size());
     const int most = options_.rounds + (options_.rounds + 1) / 2;
     for (int round = 0; round < most; ++round) {
       std::vector<std::size_t> order;
-      for (std::size_t i = 0; i < cases_.size(); ++i) {
-        if (wants_more(cases_[i].row, round)) order.push_back(i);
+      for (std::size_t i = 0; i < cases.size(); ++i) {
+        if (round < options_.rounds || clean[i] < options_.least_clean) order.push_back(i);
       }
-      if (order.empty()) return;
+      if (order.empty()) break;
       std::ranges::shuffle(order, random_);
       for (const std::size_t i : order) {
-        tell(fmt::format("round {}: {}", round + 1, cases_[i].row.name));
-        run_once(cases_[i].row, cases_[i], options_.is_gated);
+        tell(fmt::format("round {}: {}", round + 1, cases[i].source.name));
+        seen.push_back(once(cases[i], i));
+        clean[i] += is_clean(seen.back(), cases[i]) ? 1 : 0;
       }
+      pass();
     }
+    return seen;
   }
 
-  NativeRow floor() {
-    NativeRow row = cases_.front().row;
-    for (int i = 0; i < options_.floor_runs; ++i) {
-      tell(fmt::format("floor: {} ({} of {})", row.name, i + 1, options_.floor_runs));
-      run_once(row, cases_.front(), options_.is_gated);
-    }
-    return row;
+  const std::vector<calib::Measurements>& passes() const { return passes_; }
+
+  bool is_clean(const Seen& seen, const NativeCase& c) const { return spoiled(seen, c).empty(); }
+  std::string spoiled(const Seen& seen, const NativeCase& c) const {
+    return options_.is_gated ? spoiled_by(seen.run.foreign, c.uses_files) : "";
   }
 
  private:
-  bool wants_more(const NativeRow& row, int round) const {
-    return round < options_.rounds || static_cast<int>(row.clean().size()) < options_.least_clean;
+  void pass() {
+    if (!options_.hardware.empty()) return;
+    RateOptions rates{
+        .paths = paths_, .seed = options_.seed + passes_.size(), .is_gated = options_.is_gated};
+    rates.progress = [&](const calib::ProgressNow& now) {
+      tell(fmt::format("rates, pass {}: {} of {}", passes_.size() + 1, now.done, now.all));
+    };
+    passes_.push_back(machine_.measure(rates));
+  }
+  Seen once(const NativeCase& c, std::size_t of) const {
+    rig::check_interrupt();
+    const std::size_t before = passes_.empty() ? 0 : passes_.size() - 1;
+    return {of, before, machine_.run(c.expected.rig, c.expected.plan)};
   }
   void tell(const std::string& text) const {
     if (options_.progress) options_.progress(text);
   }
 
-  std::vector<Case>& cases_;
   const NativeOptions& options_;
+  const std::vector<NativePath>& paths_;
+  const NativeMachine& machine_;
   std::mt19937_64 random_;
+  std::vector<calib::Measurements> passes_;
 };
+
+// The comparison that is shown is that of the clean run nearest to the median.
+std::optional<Comparison> shown(const NativeRow& row, std::vector<Comparison>& all) {
+  if (all.empty()) return std::nullopt;
+  std::size_t best = all.size() - 1;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const double distance = std::abs(row.runs[i].step.value() - row.measured().value());
+    if (!row.runs[i].spoiled.empty() || distance >= least) continue;
+    least = distance;
+    best = i;
+  }
+  return std::move(all[best]);
+}
+
+/// Runs held against what the rates on both sides of them predict.
+class Judging {
+ public:
+  Judging(const SuiteFile& file, const std::vector<NativePath>& paths, const Measuring& measuring)
+      : file_(file), paths_(paths), measuring_(measuring) {
+    const auto& passes = measuring.passes();
+    for (std::size_t p = 0; p + 1 < passes.size(); ++p) {
+      rates_.push_back(rates_of(around(passes, p), paths));
+    }
+  }
+
+  NativeRow row(const NativeCase& c, const std::vector<const Seen*>& seen) const {
+    NativeRow row{.name = c.source.name, .policy = c.policy, .cause = c.source.cause};
+    row.forecast = step_of(c.expected);
+    std::vector<Comparison> all;
+    std::vector<std::optional<Expected>> by_pass(rates_.size());
+    for (const Seen* s : seen) {
+      all.push_back(compare(expected(c, s->before, by_pass), s->run));
+      const Comparison& now = all.back();
+      row.runs.push_back({.step = now.step.measured,
+                          .predicted = now.step.predicted,
+                          .lateness = now.floor,
+                          .spoiled = measuring_.spoiled(*s, c)});
+    }
+    row.comparison = shown(row, all);
+    return row;
+  }
+
+ private:
+  const Expected& expected(const NativeCase& c, std::size_t before,
+                           std::vector<std::optional<Expected>>& by_pass) const {
+    if (before >= rates_.size()) return c.expected;  // of a profile
+    if (!by_pass[before]) by_pass[before] = with_rates(file_, c, rates_[before], paths_);
+    return *by_pass[before];
+  }
+
+  const SuiteFile& file_;
+  const std::vector<NativePath>& paths_;
+  const Measuring& measuring_;
+  std::vector<Rates> rates_;  // by the pass before
+};
+
+// The values of `first` with the uncertainties of `all`.
+Rates with_uncertainties(Rates first, const Rates& all) {
+  for (std::size_t s = 0; s < first.size(); ++s) {
+    for (calib::Entry& e : first[s].entries) {
+      const auto at = std::ranges::find(all[s].entries, e.key, &calib::Entry::key);
+      if (at != all[s].entries.end()) e.uncertainty = at->uncertainty;
+    }
+  }
+  return first;
+}
+
+std::vector<const Seen*> of_case(const std::vector<Seen>& seen, std::size_t i) {
+  std::vector<const Seen*> own;
+  for (const Seen& s : seen) {
+    if (s.of == i) own.push_back(&s);
+  }
+  return own;
+}
+
+void take_rates(NativeSuite& suite, const Measuring& measuring,
+                const std::vector<NativePath>& paths) {
+  if (measuring.passes().empty()) return;
+  const calib::Measurements all = joined(measuring.passes());
+  suite.first = with_uncertainties(std::move(suite.first), rates_of(all, paths, Spread::over_all));
+  suite.all = rates_of(all, paths, Spread::of_neighbours);
+  suite.passes = all.passes;
+  suite.rate_seconds = all.seconds;
+}
 
 }  // namespace
 
-std::vector<double> NativeRow::clean() const {
-  std::vector<double> steps;
-  for (const NativeRun& run : runs) {
-    if (run.spoiled.empty()) steps.push_back(run.step.value());
-  }
-  return steps;
-}
-
-Seconds NativeRow::measured() const {
-  const std::vector<double> steps = clean();
-  return Seconds(steps.empty() ? 0 : calib::median(steps));
-}
-
-double NativeRow::spread() const {
-  const std::vector<double> steps = clean();
-  return steps.empty() ? 0 : std::ranges::max(steps) / std::ranges::min(steps) - 1;
-}
-
-double NativeRow::error() const { return Pair{predicted, measured()}.error(); }
-
-std::optional<bool> NativeRow::is_inside() const {
-  if (!interval || clean().empty()) return std::nullopt;
-  return interval->contains(measured());
-}
-
-bool NativeSuite::is_conclusive(const NativeRow& row) const {
-  return static_cast<int>(row.clean().size()) >= least_clean;
-}
-
-std::size_t NativeSuite::conclusive() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(rows, [this](const NativeRow& r) { return is_conclusive(r); }));
-}
-
-double NativeSuite::median_error() const {
-  std::vector<double> errors;
-  for (const NativeRow& row : rows) {
-    if (is_conclusive(row)) errors.push_back(std::abs(row.error()));
-  }
-  return errors.empty() ? 0 : calib::median(errors);
-}
-
-double NativeSuite::worst_error() const {
-  double most = 0;
-  for (const NativeRow& row : rows) {
-    if (is_conclusive(row)) most = std::max(most, std::abs(row.error()));
-  }
-  return most;
-}
-
-NativeSuite::Coverage NativeSuite::coverage() const {
-  Coverage c;
-  for (const NativeRow& row : rows) {
-    if (!is_conclusive(row) || !row.interval) continue;
-    ++c.medians;
-    if (row.interval->contains(row.measured())) ++c.medians_inside;
-    for (const double step : row.clean()) {
-      ++c.all;
-      if (row.interval->contains(Seconds(step))) ++c.inside;
-    }
-  }
-  return c;
-}
-
-double NativeSuite::repeat_error() const { return repeatability(floor.clean()); }
-
-Verdict NativeSuite::verdict() const {
-  if (conclusive() < std::min(least_conclusive, rows.size())) return Verdict::inconclusive;
-  return median_error() <= gate ? Verdict::agrees : Verdict::differs;
-}
-
-double repeatability(const std::vector<double>& values) {
-  std::vector<double> differences;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      differences.push_back(std::abs(std::log(values[i] / values[j])));
-    }
-  }
-  return differences.empty() ? 0 : calib::median(differences);
-}
-
-std::string spoiled_by(const rig::Foreign& foreign, bool uses_files) {
-  const calib::Row row{.quantity = "native",
-                       .gate = uses_files ? calib::Gate::io : calib::Gate::cpu,
-                       .device = "the drive"};
-  return calib::spoiled_by(row, foreign, calib::GateLimits{});
-}
-
-NativeSuite run_native(const NativeOptions& options) {
+NativeSuite run_native(const NativeOptions& options, const NativeMachine& machine) {
   const SuiteFile file = read_suite(
       options.file.empty() ? TIDEGATE_DATA_DIR "/validate/suite/native.yaml" : options.file);
   const std::vector<SuiteCase> wanted = chosen(file, options.only);
   const std::vector<NativePath> paths = paths_of(file, options);
-  NativeSuite suite{.hardware = options.hardware, .rates = {}, .floor = {}, .rows = {}};
+  NativeSuite suite{.hardware = options.hardware, .is_gated = options.is_gated};
   suite.least_clean = options.least_clean;
-  suite.is_gated = options.is_gated;
-  if (options.hardware.empty()) {
-    RateOptions rates{.paths = paths,
-                      .passes = options.passes,
-                      .seed = options.seed,
-                      .is_gated = options.is_gated};
-    rates.progress = [&](const calib::ProgressNow& now) {
-      if (options.progress) {
-        const std::string left = now.done > 0 ? fmt::format(", about {:.0f} s left", now.left) : "";
-        options.progress(fmt::format("rates: pass {} of {}, {} of {}{}", now.pass, now.passes,
-                                     now.done, now.all, left));
-      }
-    };
-    const calib::Measurements m = measure_rates(rates);
-    suite.rates = rates_of(m, paths);
-    suite.rate_seconds = m.seconds;
-  } else {
-    suite.rates = rates_of_profile(options.hardware, paths);
+  if (!options.hardware.empty()) suite.first = rates_of_profile(options.hardware, paths);
+  Measuring measuring(options, paths, machine);
+  measuring.first_pass();
+  if (options.hardware.empty()) suite.first = rates_of(joined(measuring.passes()), paths);
+  std::vector<NativeCase> cases;
+  for (const SuiteCase& c : wanted) cases.push_back(native_case(file, c, suite.first, paths));
+  const std::vector<Seen> floor = measuring.floor(cases.front());
+  const std::vector<Seen> seen = measuring.rounds(cases);
+  take_rates(suite, measuring, paths);
+  const Judging judging(file, paths, measuring);
+  suite.floor = judging.row(cases.front(), of_case(floor, 0));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    NativeRow row = judging.row(cases[i], of_case(seen, i));
+    row.forecast_reach = reach_of(file, cases[i], suite.first, options.draws, options.seed);
+    row.reach = suite.all.empty()
+                    ? row.forecast_reach
+                    : reach_of(file, cases[i], suite.all, options.draws, options.seed);
+    suite.rows.push_back(std::move(row));
   }
-  std::vector<Case> cases;
-  for (const SuiteCase& c : wanted) cases.push_back(prepare(file, c, suite.rates, paths, options));
-  Rounds runs(cases, options);
-  suite.floor = runs.floor();
-  runs.run();
-  for (Case& c : cases) suite.rows.push_back(std::move(c.row));
   return suite;
 }
 

@@ -15,24 +15,30 @@
 
 /// Predictions of this machine held against this machine, at full speed.
 ///
-///   rates      measured just before (rates.hpp), or those of a profile that calibration wrote
+///   pass       of measuring rates (rates.hpp)
 ///   floor      the first case, run again and again: by how much two runs of the same thing differ
-///   cases      several runs each, in rounds of random order, so that the runs of a case are apart
-///              in time; a run beside other work does not count (calib/measure: GateLimits)
+///   pass
+///   round      every case once, in random order, so that the runs of a case are apart in time
+///   pass, round, … , pass
 ///
-/// Predictions are made before the first run. Storage paths of one drive are one resource in them.
-/// A case is conclusive with `least_clean` clean runs.
+/// There are two predictions. The *forecast* is made before the first run, with the rates of the
+/// first pass: what its error shows is the model's error and the drift of the machine. The
+/// *prediction* of a run has the rates that were measured just before and just after its round,
+/// their mean: what is left is the model's error, and the noise of rates and runs. The plan is the
+/// same, made for the forecast. Storage paths of one drive are one resource in both.
+///
+/// A run beside other work does not count (calib/measure: GateLimits). A case is conclusive with
+/// `least_clean` clean runs.
 namespace tidegate {
 
 struct NativeOptions {
   std::string file;                  ///< cases instead of those that ship
   std::string only;                  ///< only cases whose name contains this
-  std::string hardware;              ///< profile of this machine; empty: measured now
+  std::string hardware;              ///< profile of this machine; empty: measured, pass by pass
   std::vector<std::string> storage;  ///< a folder for each path, or one for all
   int rounds = 5;                    ///< clean runs wanted of each case
   int least_clean = 3;
   int floor_runs = 5;
-  std::int32_t passes = 3;  ///< of measuring rates
   std::int32_t draws = 64;
   std::uint64_t seed = 7;  ///< of rates, orders and draws
   bool is_gated = true;    ///< false: samples and runs beside other work count too
@@ -42,46 +48,61 @@ struct NativeOptions {
 /// One run of a case.
 struct NativeRun {
   Seconds step;
+  Seconds predicted;    ///< with the rates on both sides of its round
   double lateness = 0;  ///< Comparison::floor
   std::string spoiled;  ///< empty: it counts; else the reason: "0.83 cores busy with other work"
+
+  double error() const { return Pair{predicted, step}.error(); }
 };
 
 struct NativeRow {
   std::string name, policy, cause;
-  Seconds predicted;
-  std::optional<PredictionInterval> interval;
+  Seconds forecast;
+  /// Widths, as the half of a nine-in-ten interval of the logarithm: of the forecast, with the
+  /// deviation of rates over the whole suite, drift included; of predictions, with that between
+  /// neighbouring passes. None without uncertainties.
+  std::optional<double> forecast_reach, reach;
   std::vector<NativeRun> runs;
-  /// Of the clean run whose step is the median, or of the last when none is clean.
+  /// Of the clean run whose step is nearest to the median, with its prediction; of the last run
+  /// when none is clean.
   std::optional<Comparison> comparison;
 
-  std::vector<double> clean() const;      ///< steps of clean runs, in seconds
-  Seconds measured() const;               ///< their median; 0 without any
-  double spread() const;                  ///< largest over smallest less 1
-  double error() const;                   ///< predicted / measured - 1
-  std::optional<bool> is_inside() const;  ///< the median within the interval; none without either
+  std::vector<double> clean() const;  ///< steps of clean runs, in seconds
+  Seconds measured() const;           ///< their median; 0 without any
+  Seconds predicted() const;          ///< median of the predictions of clean runs, or of all
+  double spread() const;              ///< largest over smallest less 1
+  double error() const;               ///< median of the errors of clean runs
+  double forecast_error() const;      ///< forecast / measured - 1
+  std::optional<PredictionInterval> interval() const;  ///< of predicted()
+  std::optional<PredictionInterval> forecast_interval() const;
+  std::optional<bool> is_inside() const;  ///< measured() within interval()
+};
+
+/// Errors and coverage of one kind of prediction, over the conclusive cases.
+struct NativeScore {
+  double median_error = 0, worst_error = 0;  ///< of the absolute errors; 0 without any
+  /// Clean runs that lie within their interval, and all that have one; the same of medians.
+  std::size_t inside = 0, all = 0, medians_inside = 0, medians = 0;
 };
 
 struct NativeSuite {
   std::string hardware;  ///< profile, or empty
   bool is_gated = true;
-  Rates rates;
+  Rates first;     ///< of the first pass, or of the profile; uncertainties over the whole suite
+  Rates all;       ///< of all passes; uncertainties between neighbours. Empty with a profile
+  int passes = 0;  ///< that were measured
   double rate_seconds = 0;  ///< that measuring them took
   NativeRow floor;          ///< repeated runs of the first case
   std::vector<NativeRow> rows;
-  double gate = 0.10;  ///< of the median of absolute errors
+  double gate = 0.10;  ///< of the median of absolute errors of predictions
   int least_clean = 3;
   std::size_t least_conclusive = 8;  ///< cases, or all where there are fewer
 
   bool is_conclusive(const NativeRow& row) const;
   std::size_t conclusive() const;
-  double median_error() const;  ///< of the absolute errors of conclusive cases; 0 without any
-  double worst_error() const;
-  /// Clean runs of conclusive cases that lie within their case's interval, and all of them.
-  struct Coverage {
-    std::size_t inside = 0, all = 0, medians_inside = 0, medians = 0;
-  };
-  Coverage coverage() const;
-  double repeat_error() const;  ///< repeatability() of the floor's clean runs
+  NativeScore score() const;           ///< of predictions: what the gate is on
+  NativeScore forecast_score() const;  ///< of forecasts
+  double repeat_error() const;         ///< repeatability() of the floor's clean runs
   Verdict verdict() const;
 };
 
@@ -93,9 +114,15 @@ double repeatability(const std::vector<double>& values);
 /// files are judged as storage rows are.
 std::string spoiled_by(const rig::Foreign& foreign, bool uses_files);
 
+/// What is measured, and what runs.
+struct NativeMachine {
+  std::function<calib::Measurements(const RateOptions&)> measure = measure_rates;
+  std::function<Execution(const Rig&, const Plan&)> run = run_on;
+};
+
 /// Throws InputError for a file or folder that is wrong, MachineError when rates cannot be
 /// measured, rig::Interrupted on Ctrl-C.
-NativeSuite run_native(const NativeOptions& options);
+NativeSuite run_native(const NativeOptions& options, const NativeMachine& machine = {});
 
 Table cases_table(const NativeSuite& suite);
 Table rates_table(const NativeSuite& suite);

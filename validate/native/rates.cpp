@@ -7,7 +7,6 @@
 
 #include <fmt/core.h>
 
-#include "calib/bench/canaries.hpp"
 #include "calib/fit/statistics.hpp"
 #include "calib/node/sections.hpp"
 #include "calib/node/yaml_text.hpp"
@@ -77,14 +76,18 @@ std::string most_met(const Measurements& m) {
   return most == reasons.end() ? "no sample was taken" : most->first;
 }
 
-// Estimates with an uncertainty that three blocks can carry.
+// Estimates with an uncertainty that their blocks can carry.
 class Told {
  public:
-  explicit Told(const Measurements& m) : m_(m) {}
+  Told(const Measurements& m, Spread spread) : m_(m), spread_(spread) {}
 
   Estimate of(const calib::RowResult& row) const {
+    constexpr std::size_t enough = 5;
     Estimate e = calib::estimate(row);
-    e.spread = std::max(e.spread, calib::drift(m_, row.row.gate));
+    e.spread = deviation(calib::block_values(row), spread_);
+    if (e.blocks < enough) {
+      e.spread = std::max(e.spread, pooled_deviation(m_, row.row.gate, spread_));
+    }
     return e;
   }
   Estimate of(const std::string& quantity) const {
@@ -100,12 +103,13 @@ class Told {
 
  private:
   const Measurements& m_;
+  Spread spread_;
 };
 
 Entry entry(const std::string& key, std::string text, const char* quantity, const Estimate& e) {
   return {.key = key,
           .text = std::move(text),
-          .source = fmt::format("measured before the cases: {}, {}; {} blocks", quantity, e.where,
+          .source = fmt::format("measured beside the cases: {}, {}; {} blocks", quantity, e.where,
                                 e.blocks),
           .uncertainty = e.spread};
 }
@@ -152,7 +156,7 @@ Section device_section(const Measurements& m, const Told& told) {
       entry("peak_32", calib::flops_text(peak.value), "rig.gemm", peak),
       {.key = "gemm_efficiency",
        .text = "[" + points + "]",
-       .source = "measured before the cases: rig.gemm over its fastest size",
+       .source = "measured beside the cases: rig.gemm over its fastest size",
        .kind = Entry::Kind::points},
       entry("attention_efficiency", part(attention.value, peak.value), "rig.attention", attention),
       entry("memory_bandwidth", calib::rate_text(memory.value), "rig.memory", memory),
@@ -191,7 +195,7 @@ void add_mixed(Section& section, const Measurements& m, const Told& told, const 
     section.entries.push_back(
         {.key = key,
          .text = calib::rate_text(pure.value / cost),
-         .source = fmt::format("measured before the cases: reads and writes at once take {:.2f} "
+         .source = fmt::format("measured beside the cases: reads and writes at once take {:.2f} "
                                "times what they take in turn",
                                cost),
          .uncertainty = pure.spread});
@@ -213,8 +217,8 @@ Section path_section(const Measurements& m, const Told& told, const std::string&
     return std::ranges::find(left_out, e.key) != left_out.end();
   });
   for (Entry& e : section.entries) {
-    if (e.uncertainty > 0)
-      e.uncertainty = std::max(e.uncertainty, calib::drift(m, calib::Gate::io));
+    const std::string quantity = measured + "." + (e.key == "latency" ? "latency_read" : e.key);
+    if (!calib::rows_of(m, quantity).empty()) e.uncertainty = told.of(quantity).spread;
   }
   add_mixed(section, m, told, measured);
   section.key = "paths." + path.name;
@@ -280,6 +284,21 @@ Section copied(const yaml::Value& from, std::string key, std::span<const char* c
   return section;
 }
 
+// The executor's products are of fp32 whatever a kernel's type (validate/engine/kernels.hpp): what
+// a profile says of fp32 stands for both.
+yaml::Value with_products_of_fp32(yaml::Value gpus) {
+  for (const auto& [key, single] : {std::pair{"peak_16", "peak_32"},
+                                    {"gemm_efficiency", "gemm_efficiency_32"},
+                                    {"attention_efficiency", "attention_efficiency_32"}}) {
+    const yaml::Value* found = gpus.find(single);
+    if (found == nullptr) continue;
+    const yaml::Value of_fp32 = *found;
+    const auto entry = std::ranges::find(gpus.entries, key, &yaml::Entry::key);
+    if (entry != gpus.entries.end()) entry->value = of_fp32;
+  }
+  return gpus;
+}
+
 }  // namespace
 
 Measurements measure_rates(const RateOptions& options) {
@@ -291,17 +310,22 @@ Measurements measure_rates(const RateOptions& options) {
     setup.storage = {{path.name, path.folder, rig::file_system_of(path.folder)}};
     benches.push_back(make_drive_bench(setup));
   }
-  calib::Protocol protocol{.passes = options.passes, .block = Seconds(0.8), .seed = options.seed};
+  calib::Protocol protocol{.passes = 1, .block = Seconds(0.4), .seed = options.seed};
   protocol.is_gated = options.is_gated;
   protocol.write_budget = setup.write_budget.value() * static_cast<double>(benches.size());
-  Measurements m =
-      calib::measure(benches, calib::cpu_canaries(setup), protocol, {}, options.progress);
+  Measurements m = calib::measure(benches, {}, protocol, {}, options.progress);
   if (!m.is_complete) throw rig::Interrupted("stopped while measuring");
   return m;
 }
 
-Rates rates_of(const Measurements& m, const std::vector<NativePath>& paths) {
-  const Told told(m);
+bool is_whole(const Measurements& m) {
+  return std::ranges::none_of(m.rows, [](const calib::RowResult& row) {
+    return !row.faults.empty() || calib::block_values(row).empty();
+  });
+}
+
+Rates rates_of(const Measurements& m, const std::vector<NativePath>& paths, Spread spread) {
+  const Told told(m, spread);
   Rates rates = {device_section(m, told), host_section(told)};
   const std::vector<NativePath> measured = measured_paths(paths);
   for (const NativePath& path : paths) {
@@ -326,7 +350,7 @@ Rates rates_of_profile(const std::string& file, const std::vector<NativePath>& p
   constexpr std::array host = {"memory_bandwidth", "adam_rate", "cast_rate", "copy_rate"};
   constexpr std::array path_keys = {"read",        "write",   "read_mixed",
                                     "write_mixed", "latency", "block_half_size"};
-  Rates rates = {copied(inner(profile, "gpus", file), "gpus", device),
+  Rates rates = {copied(with_products_of_fp32(inner(profile, "gpus", file)), "gpus", device),
                  copied(inner(profile, "host", file), "host", host)};
   const yaml::Value& all = inner(profile, "paths", file);
   if (all.entries.empty()) inner(all, "paths.NAME", file);

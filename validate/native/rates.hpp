@@ -8,9 +8,10 @@
 #include "calib/measure/protocol.hpp"
 #include "calib/node/node.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "validate/native/passes.hpp"
 
-/// What this machine does now, as the executor uses it: a calibration of a minute, of just what the
-/// native cases need.
+/// What this machine does now, as the executor uses it: a calibration of a quarter of a minute, of
+/// just what the native cases need.
 ///
 /// The device that computes is one core, since the executor's kernels are those of one thread;
 /// Adam, casts and copies are one thread each (engine_bench.hpp). The memory of that device and of
@@ -29,18 +30,22 @@ struct NativePath {
 
 struct RateOptions {
   std::vector<NativePath> paths;  ///< those of one device are measured once
-  std::int32_t passes = 3;
   std::uint64_t seed = 7;
   bool is_gated = true;  ///< false: samples beside other work count too
   std::function<void(const calib::ProgressNow&)> progress;
 };
-/// Throws InputError for folders that cannot be measured; rig::Interrupted on Ctrl-C.
+/// One pass. Throws InputError for folders that cannot be measured; rig::Interrupted on Ctrl-C.
 calib::Measurements measure_rates(const RateOptions& options);
 
-/// A value is the median of the blocks of its row. Its uncertainty is the spread of these blocks,
-/// or that of all rows of its kind (gate) together where that is larger: three blocks tell little.
+/// Whether every row has a value that may be used.
+bool is_whole(const calib::Measurements& measurements);
+
+/// A value is the median of the blocks of its row. Its uncertainty is the deviation of these
+/// blocks; of fewer than five, which tell little, that of all rows of its kind (gate) together
+/// where that is larger.
 /// Throws MachineError that names what could not be measured, with the reason that was met most.
-Rates rates_of(const calib::Measurements& measurements, const std::vector<NativePath>& paths);
+Rates rates_of(const calib::Measurements& measurements, const std::vector<NativePath>& paths,
+               Spread spread = Spread::over_all);
 
 /// The same values of a profile that `tidegate calib` wrote, as they stand there; the paths are all
 /// its first one. Throws InputError unless it was measured on this host.

@@ -205,16 +205,19 @@ Page native_page(const NativeSuite& suite) {
   for (const NativeRow& row : suite.rows) {
     if (suite.is_conclusive(row)) cases.emplace_back(row.name, row.error());
   }
-  const auto coverage = suite.coverage();
+  const NativeScore score = suite.score(), forecast = suite.forecast_score();
   return {.title = "Native suite: predicted and measured at full speed",
-          .subtitle = suite.hardware.empty() ? "rates measured just before" : suite.hardware,
+          .subtitle = suite.hardware.empty() ? "rates measured between the runs" : suite.hardware,
           .summary = figures(
-              {{"Median error", fmt::format("{:.1f} %", 100 * suite.median_error()),
+              {{"Median error", fmt::format("{:.1f} %", 100 * score.median_error),
                 fmt::format("gate {:.0f} %, worst {:.1f} %", 100 * suite.gate,
-                            100 * suite.worst_error())},
+                            100 * score.worst_error)},
+               {"Forecast", fmt::format("{:.1f} %", 100 * forecast.median_error),
+                fmt::format("median error with the rates before all runs, worst {:.1f} %",
+                            100 * forecast.worst_error)},
                {"Verdict", name_of(suite.verdict()),
                 fmt::format("{} of {} cases conclusive", suite.conclusive(), suite.rows.size())},
-               {"Inside", fmt::format("{} of {}", coverage.inside, coverage.all),
+               {"Inside", fmt::format("{} of {}", score.inside, score.all),
                 "clean runs within their interval, nine in ten expected"},
                {"Floor", fmt::format("{:.1f} %", 100 * suite.repeat_error()),
                 "by which two runs of one thing differ"}}),

@@ -99,7 +99,7 @@ void add_to(Values& to, std::span<const float> from, DType type) {
 
 Values linear(const Site& site, const Tensors& tensors, std::size_t first, bool has_bias,
               std::span<const float> x, std::int64_t in, std::int64_t out) {
-  Values y = times_transposed(x, tensors.at(first), site.rows(), in, out);
+  Values y = times_transposed(x, tensors.at(first), site.rows(), in, out, site.workload.dtype);
   const auto width = static_cast<std::size_t>(out);
   for (std::size_t i = 0; has_bias && i < y.size(); ++i) y[i] += tensors.at(first + 1)[i % width];
   round_all(y, site.workload.dtype);
@@ -110,8 +110,9 @@ void linear_backward(const Site& site, const Tensors& tensors, std::size_t first
                      std::span<const float> dy, std::span<const float> x, std::int64_t in,
                      std::int64_t out, Values& dx, Tensors& gradients) {
   if (dx.empty()) dx.resize(static_cast<std::size_t>(site.rows() * in));
-  add_input_gradient(dy, tensors.at(first), site.rows(), in, out, dx);
-  gradients.push_back(weight_gradient(dy, x, site.rows(), in, out));
+  const DType type = site.workload.dtype;
+  add_input_gradient(dy, tensors.at(first), site.rows(), in, out, type, dx);
+  gradients.push_back(weight_gradient(dy, x, site.rows(), in, out, type));
   if (has_bias) gradients.push_back(column_sums(dy, site.rows(), out));
 }
 

@@ -15,8 +15,9 @@
 /// backward.
 ///
 /// An operator takes what the one before it left in the Flow, leaves its own output there, and
-/// writes the storages that the graph says it saves; backward reads those alone. Everything is
-/// computed in fp32; what leaves an operator is rounded to the network's type.
+/// writes the storages that the graph says it saves; backward reads those alone. Products of a
+/// linear layer are those of matrix.hpp, all else is computed in fp32; what leaves an operator is
+/// rounded to the network's type.
 namespace tidegate::train {
 
 /// Short-lived values between two operators of a pass, [tokens, width]: in forward the values

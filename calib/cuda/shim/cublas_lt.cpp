@@ -25,6 +25,7 @@ struct Library {
   decltype(&cublasLtMatmulDescSetAttribute) set_description = nullptr;
   decltype(&cublasLtMatrixLayoutCreate) make_layout = nullptr;
   decltype(&cublasLtMatrixLayoutDestroy) free_layout = nullptr;
+  decltype(&cublasLtMatrixLayoutSetAttribute) set_layout = nullptr;
   decltype(&cublasLtMatmulPreferenceCreate) make_preference = nullptr;
   decltype(&cublasLtMatmulPreferenceDestroy) free_preference = nullptr;
   decltype(&cublasLtMatmulPreferenceSetAttribute) set_preference = nullptr;
@@ -44,6 +45,7 @@ struct Library {
     library.find(set_description, {"cublasLtMatmulDescSetAttribute"});
     library.find(make_layout, {"cublasLtMatrixLayoutCreate"});
     library.find(free_layout, {"cublasLtMatrixLayoutDestroy"});
+    library.find(set_layout, {"cublasLtMatrixLayoutSetAttribute"});
     library.find(make_preference, {"cublasLtMatmulPreferenceCreate"});
     library.find(free_preference, {"cublasLtMatmulPreferenceDestroy"});
     library.find(set_preference, {"cublasLtMatmulPreferenceSetAttribute"});
@@ -92,26 +94,43 @@ struct Matmul::State {
     if (description != nullptr) lt.free_description(description);
     if (handle != nullptr) lt.destroy(handle);
   }
-  void describe(const Gemm& shape);
+  void describe(const Gemm& shape, Weights weights);
+  void repeat(cublasLtMatrixLayout_t layout, std::int64_t count, std::int64_t each) const;
   void ask(const Gemm& shape, int most);
 };
 
-// cuBLASLt is column-major: there x is [k,m], w is [k,n], and y[n,m] = wᵀ · x.
-void Matmul::State::describe(const Gemm& shape) {
+// cuBLASLt is column-major: there x is [k,m], w is [k,n] or [n,k], and y[n,m] = wᵀ · x or w · x.
+void Matmul::State::describe(const Gemm& shape, Weights weights) {
   lt.check(lt.make_description(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
            "cublasLtMatmulDescCreate");
-  const cublasOperation_t transposed = CUBLAS_OP_T;
+  const bool is_transposed = weights == Weights::by_outputs;
+  const cublasOperation_t operation = is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   lt.check(
-      lt.set_description(description, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)),
+      lt.set_description(description, CUBLASLT_MATMUL_DESC_TRANSA, &operation, sizeof(operation)),
       "cublasLtMatmulDescSetAttribute");
   const auto type = cuda_type(shape.dtype);
   const auto m = static_cast<std::uint64_t>(shape.m);
   const auto n = static_cast<std::uint64_t>(shape.n);
   const auto k = static_cast<std::uint64_t>(shape.k);
-  lt.check(lt.make_layout(&w, type, k, n, shape.k), "cublasLtMatrixLayoutCreate");
+  lt.check(is_transposed ? lt.make_layout(&w, type, k, n, shape.k)
+                         : lt.make_layout(&w, type, n, k, shape.n),
+           "cublasLtMatrixLayoutCreate");
   lt.check(lt.make_layout(&x, type, k, m, shape.k), "cublasLtMatrixLayoutCreate");
   lt.check(lt.make_layout(&y, cuda_type(result_type(shape.dtype)), n, m, shape.n),
            "cublasLtMatrixLayoutCreate");
+  if (shape.batch == 1) return;
+  repeat(w, shape.batch, shape.n * shape.k);
+  repeat(x, shape.batch, shape.m * shape.k);
+  repeat(y, shape.batch, shape.m * shape.n);
+}
+
+void Matmul::State::repeat(cublasLtMatrixLayout_t layout, std::int64_t count,
+                           std::int64_t each) const {
+  const auto batch = static_cast<std::int32_t>(count);
+  lt.check(lt.set_layout(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof(batch)),
+           "cublasLtMatrixLayoutSetAttribute");
+  lt.check(lt.set_layout(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &each, sizeof(each)),
+           "cublasLtMatrixLayoutSetAttribute");
 }
 
 void Matmul::State::ask(const Gemm& shape, int most) {
@@ -133,14 +152,15 @@ void Matmul::State::ask(const Gemm& shape, int most) {
   }
 }
 
-Matmul::Matmul(int device, const Gemm& shape, int most) : state_(std::make_unique<State>()) {
+Matmul::Matmul(int device, const Gemm& shape, int most, Weights weights)
+    : state_(std::make_unique<State>()) {
   State& s = *state_;
   if (!s.lt.library.is_usable()) throw MachineError(s.lt.library.why_absent());
   const OnDevice here(device);
   s.device = device;
   s.lt.check(s.lt.create(&s.handle), "cublasLtCreate");
   s.workspace = DeviceBuffer(device, workspace_bytes);
-  s.describe(shape);
+  s.describe(shape, weights);
   s.ask(shape, most);
 }
 Matmul::~Matmul() = default;

@@ -14,15 +14,20 @@ namespace tidegate::cuda {
 /// Empty when the library can be opened. Slow the first time: it is hundreds of megabytes.
 std::string why_no_cublas_lt();
 
-/// y[m,n] = x[m,k] · w[n,k]ᵀ, row-major: a linear layer's forward pass, and the one layout that fp8
-/// has on Hopper. Accumulates in fp32. fp32 operands are multiplied as fp32, without TF32, which is
-/// the default of frameworks; fp8 is E4M3 with scales of 1, accumulated exactly as asked (no "fast
-/// accumulation"), and writes bf16. Other types write their own.
+/// How the second operand lies: by outputs [n,k], as weights of a linear layer do, or by inputs
+/// [k,n].
+enum class Weights : std::uint8_t { by_outputs, by_inputs };
+
+/// y[m,n] = x[m,k] · w[n,k]ᵀ, or x[m,k] · w[k,n], row-major: the former is a linear layer's forward
+/// pass, and the one layout that fp8 has on Hopper. Accumulates in fp32. fp32 operands are
+/// multiplied as fp32, without TF32, which is the default of frameworks; fp8 is E4M3 with scales of
+/// 1, accumulated exactly as asked (no "fast accumulation"), and writes bf16. Other types write
+/// their own. A batch is that many products of operands and results that follow one another.
 class Matmul {
  public:
   /// Asks the library's heuristic for at most `most` algorithms, best first. Throws MachineError
   /// when it has none for the shape.
-  Matmul(int device, const Gemm& shape, int most);
+  Matmul(int device, const Gemm& shape, int most, Weights weights = Weights::by_outputs);
   ~Matmul();
   Matmul(Matmul&& other) noexcept;
   Matmul& operator=(Matmul&& other) noexcept;

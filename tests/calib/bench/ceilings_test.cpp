@@ -73,6 +73,13 @@ TEST_CASE("the ceiling of multiply-adds grows with threads, vectors and clock", 
   CHECK_THAT(flops_ceiling({2e9, "2 GHz"}, 3).from, Containing("3 threads"));
 }
 
+TEST_CASE("tiles bound products of 16 bits, vectors those of fp32", "[ceilings]") {
+  // 2 threads · 1024 · 2 GHz
+  CHECK(product_ceiling({2e9, "2 GHz"}, 2, DType::bf16).value == Approx(4.096e12));
+  CHECK(product_ceiling({2e9, "2 GHz"}, 2, DType::fp32).value ==
+        flops_ceiling({2e9, "2 GHz"}, 2).value);
+}
+
 TEST_CASE("what cannot be in a cache is bound by the lines that a core waits for", "[ceilings]") {
   // 96·64 B in 60 ns are 102.4 GB/s per thread; 25.6e9 units of 8 bytes with two threads. DIMMs
   // that the firmware names can only lower it.

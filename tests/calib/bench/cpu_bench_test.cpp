@@ -26,12 +26,22 @@ Setup small(Effort effort) {
   return setup;
 }
 
-const std::set<std::string> of_cpu = {"timer", "noise", "cores", "gemm", "dram",        "host_copy",
-                                      "cast",  "adam",  "norm",  "pin",  "first_touch", "latency"};
+const std::set<std::string> of_cpu = {"timer", "noise",       "cores",  "gemm", "attention",
+                                      "dram",  "host_copy",   "cast",   "adam", "norm",
+                                      "pin",   "first_touch", "latency"};
 
 std::string place(const Row& row) {
   std::string text = row.quantity;
   for (const auto& [name, value] : row.at) text += " " + name + "=" + std::to_string(value);
+  return text;
+}
+
+// Rows of one kind are alike but for sizes and threads.
+std::string kind(const Row& row) {
+  std::string text = row.quantity;
+  for (const auto& [name, value] : row.at) {
+    if (name == "dtype" || name == "scores") text += " " + name + "=" + std::to_string(value);
+  }
   return text;
 }
 
@@ -67,7 +77,7 @@ TEST_CASE("a sample of each quantity is verified, positive and below its ceiling
     bench->prepare();
     std::set<std::string> seen;
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (!seen.insert(rows[i].quantity).second) continue;
+      if (!seen.insert(kind(rows[i])).second) continue;
       const Sample sample = bench->sample(i);
       INFO(place(rows[i]));
       CHECK(sample.is_verified);
@@ -77,6 +87,26 @@ TEST_CASE("a sample of each quantity is verified, positive and below its ceiling
       CHECK((rows[i].ceiling > 0) == !rows[i].ceiling_from.empty());
     }
     bench->finish();
+  }
+}
+
+TEST_CASE("products of 16 bits are rows of their own, or it is said why they are not", "[bench]") {
+  for (const BenchEntry& entry : bench_table()) {
+    if (entry.name != "gemm_16") continue;
+    const std::string why = entry.why_not(small(Effort::quick));
+    if (!why.empty()) {
+      CHECK_THAT(why, Containing("none: "));
+      continue;
+    }
+    const auto bench = entry.make(small(Effort::quick));
+    bench->prepare();
+    const std::vector<Row> rows = bench->rows();
+    REQUIRE(!rows.empty());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      CHECK(rows[i].at.back().first == "dtype");
+      CHECK(rows[i].at.back().second > 0);
+      CHECK(bench->sample(i).is_verified);
+    }
   }
 }
 

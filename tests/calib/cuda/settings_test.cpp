@@ -53,6 +53,12 @@ TEST_CASE("the grid has cubes, and sizes beside the edge of a tile", "[cuda]") {
   CHECK(grid_shapes(Effort::standard, DType::fp8).size() == 9 + 3);   // of the latter only +64
 }
 
+TEST_CASE("attention goes from 512 to 4096 or 8192 tokens", "[cuda]") {
+  CHECK(attention_lengths(Effort::quick) == std::vector<std::int64_t>{1024, 4096});
+  CHECK(attention_lengths(Effort::standard) == std::vector<std::int64_t>{512, 1024, 2048, 4096});
+  CHECK(attention_lengths(Effort::full).back() == 8192);
+}
+
 TEST_CASE("copies go from 4 KiB to 1 GiB in whole pages", "[cuda]") {
   CHECK(copy_sizes(Effort::quick) ==
         std::vector<std::int64_t>{4096, 65536, 1 << 20, 16 << 20, 256 << 20, 1 << 30});

@@ -1,5 +1,6 @@
 #include "calib/cuda/verify.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -109,5 +110,69 @@ TEST_CASE("sums of the ranks' shares are exact in fp32", "[cuda]") {
     float sum = 0;
     for (int rank = 7; rank >= 0; --rank) sum += share(i, rank);
     CHECK(sum == 36 * share(i, 0));  // 1 + 2 + … + 8
+  }
+}
+
+TEST_CASE("a row of causal attention by hand", "[cuda]") {
+  // Scores ln 4, ln 2 and 9: of the second query over two keys 2/3 and 1/3, nothing beyond.
+  const std::vector<double> shares =
+      causal_softmax(std::vector<double>{std::log(4.0), std::log(2.0), 9}, 1, 1);
+  CHECK(shares[0] == Approx(2.0 / 3));
+  CHECK(shares[1] == Approx(1.0 / 3));
+  CHECK(shares[2] == 0);
+  // A head of 4 numbers, factor 1/2: q_1 = (2 ln 2, 0, 0, 0), k_0 = (1, …), k_1 = 0, so that the
+  // scores are 2 ln 2 and 0, the shares 2/3 and 1/3; values 3 and 6 make 2 + 2.
+  const float two_ln_2 = 2 * std::log(2.0F);
+  const auto q = packed<float>({0, 0, 0, 0, two_ln_2, 0, 0, 0});
+  const auto k = packed<float>({1, 5, 5, 5, 0, 7, 7, 7});
+  const auto v = packed<float>({3, 3, 0, 0, 6, 0, 0, 6});
+  const std::vector<double> first = attention_row(q, k, v, DType::fp32, 4, 0);
+  CHECK(first[0] == 3);
+  CHECK(first[3] == 0);
+  const std::vector<double> second = attention_row(q, k, v, DType::fp32, 4, 1);
+  CHECK(second[0] == Approx(4));
+  CHECK(second[1] == Approx(2));
+  CHECK(second[3] == Approx(2));
+}
+
+TEST_CASE("attention in bf16 is within its tolerance, zeros and another row are not", "[cuda]") {
+  constexpr std::size_t tokens = 512, dim = 64;
+  const auto round = [](float x) {  // to bf16, nearest even
+    std::uint32_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    bits = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000U;
+    std::memcpy(&x, &bits, sizeof x);
+    return x;
+  };
+  const auto uniform_head = [&](std::uint32_t seed) {
+    std::vector<float> values = numbers(tokens * dim, seed);
+    for (float& x : values) x = round(x);
+    return values;
+  };
+  const auto q = uniform_head(1), k = uniform_head(2), v = uniform_head(3);
+  for (const std::size_t i : {std::size_t{0}, std::size_t{40}, tokens - 1}) {
+    // As the kernels do: scores, probabilities and the result rounded.
+    std::vector<double> scores;
+    for (std::size_t j = 0; j <= i; ++j) {
+      float sum = 0;
+      for (std::size_t d = 0; d < dim; ++d) sum += q[i * dim + d] * k[j * dim + d];
+      scores.push_back(static_cast<double>(round(sum)));
+    }
+    const std::vector<double> shares = causal_softmax(scores, i, 0.125);
+    const auto exact = attention_row(packed(q), packed(k), packed(v), DType::fp32, dim, i);
+    const auto before =
+        attention_row(packed(q), packed(k), packed(v), DType::fp32, dim, i == 0 ? 1 : i / 2);
+    double worst = 0, worst_of_zeros = 0, worst_of_other = 0;
+    for (std::size_t d = 0; d < dim; ++d) {
+      float out = 0;
+      for (std::size_t j = 0; j <= i; ++j)
+        out += round(static_cast<float>(shares[j])) * v[j * dim + d];
+      worst = std::max(worst, std::abs(static_cast<double>(round(out)) - exact[d]));
+      worst_of_zeros = std::max(worst_of_zeros, std::abs(exact[d]));
+      worst_of_other = std::max(worst_of_other, std::abs(before[d] - exact[d]));
+    }
+    CHECK(worst <= attention_tolerance(i));
+    CHECK(worst_of_zeros > attention_tolerance(i));
+    CHECK(worst_of_other > attention_tolerance(i));
   }
 }

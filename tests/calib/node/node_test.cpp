@@ -35,6 +35,12 @@ const Entry* find(const NodeProfile& profile, const std::string& section, const 
   return nullptr;
 }
 
+// A cube on two threads; `dtype` is a number of DType.
+RowResult product(double size, double dtype, double rate) {
+  return row("gemm", {{"m", size}, {"n", size}, {"k", size}, {"threads", 2}, {"dtype", dtype}},
+             {rate}, Unit::flops_per_second);
+}
+
 Setup two_threads() {
   Setup setup;
   setup.threads = 2;
@@ -84,10 +90,8 @@ TEST_CASE("drift is pooled over rows of one gate", "[node]") {
 TEST_CASE("a machine without a GPU computes on its CPU, with its own figures", "[node]") {
   Measurements m;
   m.rows = {
-      row("gemm", {{"m", 100}, {"n", 100}, {"k", 100}, {"threads", 2}}, {50e9},
-          Unit::flops_per_second),
-      row("gemm", {{"m", 1000}, {"n", 1000}, {"k", 1000}, {"threads", 2}}, {100e9},
-          Unit::flops_per_second),
+      product(100, 0, 50e9),
+      product(1000, 0, 100e9),
       row("dram.triad", {{"threads", 2}, {"bytes", 1e9}}, {20e9}),
       row("dram.triad", {{"threads", 1}, {"bytes", 1e9}}, {12e9}),
       row("adam", {{"parameters", 1e6}, {"threads", 2}, {"gradient", 0}}, {2e9}, Unit::per_second),
@@ -99,13 +103,51 @@ TEST_CASE("a machine without a GPU computes on its CPU, with its own figures", "
   CHECK(find(profile, "gpus", "peak_32")->text == "100 GFLOP/s");
   // 2·100³ = 2 MFLOP at half the peak, 2·1000³ = 2000 MFLOP at the peak.
   CHECK(find(profile, "gpus", "gemm_efficiency")->text ==
-        "[[2 MFLOP, 0.500], [2000 MFLOP, 1.000]]");
+        "[[2 MFLOP, 0.5000], [2000 MFLOP, 1.0000]]");
   CHECK(find(profile, "gpus", "h2d")->text == "5 GB/s");
   CHECK(find(profile, "gpus", "memory")->text == "8 GiB");
   CHECK(find(profile, "host", "memory_bandwidth")->text == "20 GB/s");
   CHECK(find(profile, "host", "adam_rate")->text == "7e+08");
   CHECK(find(profile, "host", "base_use")->text == "4 GiB");
   CHECK(find(profile, "gpus", "peak_16")->is_assumed);
+  CHECK(find(profile, "gpus", "peak_16")->text == "100 GFLOP/s");
+  CHECK(find(profile, "gpus", "gemm_efficiency_32") == nullptr);
+  CHECK(find(profile, "gpus", "attention_efficiency")->is_assumed);
+}
+
+TEST_CASE("a CPU with products of 16 bits has their peak, and curves for both types", "[node]") {
+  const auto attention = [](double dtype, double scores, double rate) {
+    return row("attention",
+               {{"heads", 10},
+                {"dim", 50},
+                {"tokens", 100},
+                {"threads", 2},
+                {"dtype", dtype},
+                {"scores", scores}},
+               {rate}, Unit::flops_per_second);
+  };
+  Measurements m;
+  m.rows = {product(100, 0, 50e9),   product(1000, 0, 100e9), product(100, 1, 100e9),
+            product(1000, 1, 800e9), attention(0, 0, 10e9),   attention(0, 1, 20e9),
+            attention(1, 0, 20e9),   attention(1, 1, 80e9)};
+  const NodeProfile profile = node_profile(m, two_threads(), std::nullopt);
+  const auto text = [&](const char* key) { return find(profile, "gpus", key)->text; };
+  CHECK(text("peak_16") == "800 GFLOP/s");
+  CHECK(text("peak_32") == "100 GFLOP/s");
+  CHECK(text("gemm_efficiency") == "[[2 MFLOP, 0.1250], [2000 MFLOP, 1.0000]]");
+  CHECK(text("gemm_efficiency_32") == "[[2 MFLOP, 0.5000], [2000 MFLOP, 1.0000]]");
+  // Half of 4 · 10 · 100² · 50 = 10 MFLOP; of scores in a cache 80 of 800 and 20 of 100.
+  CHECK(text("attention_efficiency") == "[[10 MFLOP, 0.1000]]");
+  CHECK(text("attention_efficiency_32") == "[[10 MFLOP, 0.2000]]");
+  CHECK(!find(profile, "gpus", "attention_efficiency")->is_assumed);
+}
+
+TEST_CASE("products of 16 bits that are slower than those of fp32 count as none", "[node]") {
+  Measurements m;
+  m.rows = {product(1000, 0, 100e9), product(1000, 1, 40e9)};
+  const NodeProfile profile = node_profile(m, two_threads(), std::nullopt);
+  CHECK(find(profile, "gpus", "peak_16")->text == "100 GFLOP/s");
+  CHECK_THAT(find(profile, "gpus", "peak_16")->source, Containing("slower than those of fp32"));
 }
 
 TEST_CASE("memory gives what the fastest stream of reads and writes moves, beyond the caches",

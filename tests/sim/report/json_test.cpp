@@ -88,12 +88,13 @@ TEST_CASE("the JSON report has the changes that fit, or the nearest", "[json]") 
                         .tokens_per_second = 7,
                         .slow_down = 1.5,
                         .pools = {{"gpu", Bytes(5), Bytes(6)}}};
-  const json as_json = {{"what", "half the batch"},
-                        {"set", {"a.b=1", "c={d: 2}"}},
-                        {"iteration_s", 3.0},
-                        {"tokens_per_s", 7.0},
-                        {"slow_down", 1.5},
-                        {"pools", {{{"name", "gpu"}, {"peak_bytes", 5}, {"capacity_bytes", 6}}}}};
+  const json as_json = {
+      {"what", "half the batch"},
+      {"set", {"a.b=1", "c={d: 2}"}},
+      {"iteration_s", 3.0},
+      {"tokens_per_s", 7.0},
+      {"slow_down", 1.5},
+      {"pools", {{{"name", "gpu"}, {"count", 1}, {"peak_bytes", 5}, {"capacity_bytes", 6}}}}};
   report.fixes = {.tried = 4, .found = {fix}};
   CHECK(json::parse(to_json(report))["fixes"] ==
         json{{"tried", 4}, {"found", {as_json}}, {"nearest", nullptr}});

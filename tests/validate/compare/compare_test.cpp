@@ -146,3 +146,37 @@ TEST_CASE("another order, other peaks and other choices are found", "[compare]")
   CHECK_FALSE(c.same_peaks());
   CHECK_THAT(to_text(c), Containing("Pool host held 7 B at most, 0 B were predicted"));
 }
+
+TEST_CASE("what came in the other order is told with how near it was", "[compare][flips]") {
+  // A store of 100 ms whose buffer of 100 B goes with it; a kernel of 90 ms, after which a task
+  // asks whether the store has ended and takes another 100 B. Predicted: asked 10 ms before the
+  // end, so both buffers lie in memory at once. Measured, the store takes 80 ms: asked 10 ms after.
+  toy::Toy toy;
+  const LaneId stores = toy.lane(), kernels = toy.lane();
+  const PoolId pool = toy.builder.pool("host", {}, Bytes(1e9));
+  const OwnerId owner = toy.builder.owner("buffers");
+  const BufferId stored = toy.builder.buffer(pool, owner, Bytes(100)),
+                 loaded = toy.builder.buffer(pool, owner, Bytes(100));
+  const ChoiceId choice = toy.builder.choice(Choice::Rule::unfinished);
+  const TaskId store = toy.add(stores, toy::wait(0.1), {}, {allocate(stored), free(stored)});
+  toy.builder.watch(choice, store);
+  const TaskId kernel = toy.add(kernels, toy::wait(0.09));
+  toy.add(kernels, toy::wait(0.05), {kernel}, {decide(choice), allocate(loaded), free(loaded)});
+  const Plan plan = toy.finish();
+  const Timeline predicted = simulate(plan, toy.demands, {});
+  std::vector<Demand> faster = toy.demands;
+  faster[index(plan.task(store).work)].alone = Seconds(0.08);
+  const Timeline measured = simulate(plan, faster, {});
+  const Comparison c = compare(plan, predicted, measured, toy.demands, {});
+  REQUIRE(c.flips.size() == 2);
+  CHECK(c.flips[0].of == "choice");
+  CHECK(c.flips[1].of == "host");
+  for (const Flip& flip : c.flips) {
+    CHECK_THAT(flip.first, Catch::Matchers::StartsWith("end of"));
+    CHECK_THAT(flip.second, Catch::Matchers::StartsWith("start of"));
+    CHECK(flip.predicted.value() == Approx(-0.01));
+    CHECK(flip.measured.value() == Approx(0.01));
+  }
+  CHECK_THAT(to_text(c), Containing("comes -10 ms after the end of") && Containing("10 ms as"));
+  CHECK(compare(plan, predicted, predicted, toy.demands, {}).flips.empty());
+}

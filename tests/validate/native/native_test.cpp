@@ -7,7 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "calib/node/estimate.hpp"
 #include "models/base/error.hpp"
+#include "sim/engine/simulate.hpp"
 #include "tests/catch.hpp"
 #include "tests/subprocess.hpp"
 #include "tests/validate/native/native_profile.hpp"
@@ -25,10 +27,14 @@ constexpr double gib = 1024. * 1024 * 1024;
 
 NativeRow row(const std::string& name, double predicted, const std::vector<double>& clean,
               std::size_t spoiled = 0) {
-  NativeRow r{.name = name, .predicted = Seconds(predicted)};
-  for (const double step : clean) r.runs.push_back({.step = Seconds(step), .spoiled = {}});
+  NativeRow r{.name = name, .forecast = Seconds(predicted)};
+  for (const double step : clean) {
+    r.runs.push_back({.step = Seconds(step), .predicted = Seconds(predicted), .spoiled = {}});
+  }
   for (std::size_t i = 0; i < spoiled; ++i) {
-    r.runs.push_back({.step = Seconds(100), .spoiled = "0.83 cores busy with other work"});
+    r.runs.push_back({.step = Seconds(100),
+                      .predicted = Seconds(predicted),
+                      .spoiled = "0.83 cores busy with other work"});
   }
   return r;
 }
@@ -113,35 +119,90 @@ TEST_CASE("two runs of one thing differ by the median over all pairs", "[native]
   CHECK(repeatability({3}) == 0);
 }
 
+TEST_CASE("a run is held against the rates on both sides of it, a forecast against none",
+          "[native]") {
+  // The machine gets slower: runs of 2, 2.5 and 4 s, of which 1.8, 2.5 and 4.4 were predicted
+  // with the rates around each: -10 %, 0, +10 %. The forecast of 1.8 s misses the median by -28 %.
+  NativeRow r = row("a", 1.8, {2, 2.5, 4}, 1);
+  r.runs[1].predicted = Seconds(2.5);
+  r.runs[2].predicted = Seconds(4.4);
+  CHECK(r.error() == Approx(0).margin(1e-12));
+  CHECK(r.forecast_error() == Approx(1.8 / 2.5 - 1));
+  CHECK(r.predicted() == Seconds(2.5));
+  // A reach of ln 2: from half to twice the middle.
+  r.reach = r.forecast_reach = std::log(2);
+  CHECK(r.interval()->low.value() == Approx(1.25));
+  CHECK(r.forecast_interval()->high.value() == Approx(3.6));
+  CHECK(r.is_inside().value());
+}
+
 TEST_CASE("median and worst error leave out what shows nothing", "[native]") {
   // Errors +10 %, -20 %, +2 %, and one of +900 % from two clean runs: median 10 %, worst 20 %.
   NativeSuite suite = suite_of({row("a", 1.1, {1, 1, 1}), row("b", 0.8, {1, 1, 1}),
                                 row("c", 1.02, {1, 1, 1}), row("d", 10, {1, 1}, 3)});
   CHECK(suite.conclusive() == 3);
-  CHECK(suite.median_error() == Approx(0.10));
-  CHECK(suite.worst_error() == Approx(0.20));
+  CHECK(suite.score().median_error == Approx(0.10));
+  CHECK(suite.score().worst_error == Approx(0.20));
   // Eight conclusive cases are asked for, or all four where there are four: three are too few.
   CHECK(suite.verdict() == Verdict::inconclusive);
   suite.rows.pop_back();
   suite.gate = 0.101;
+  CHECK(suite.verdict() == Verdict::agrees);
+  // The gate is not on forecasts: those of twice the time leave it as it is.
+  for (NativeRow& r : suite.rows) r.forecast = Seconds(2);
+  CHECK(suite.forecast_score().median_error == Approx(1));
   CHECK(suite.verdict() == Verdict::agrees);
   suite.gate = 0.09;
   CHECK(suite.verdict() == Verdict::differs);
 }
 
 TEST_CASE("coverage counts clean runs and medians of conclusive cases", "[native]") {
-  // a: 0.9 to 1.1 holds 1.0 and 1.05, not 1.2, and the median 1.05. b: 1.0 to 1.5 holds none of
-  // 0.8, 0.9, 0.95. c has no interval, d too few clean runs.
+  // a: 1.0 · e^±0.1, 0.905 to 1.105, holds 1.0 and 1.05, not 1.2, and the median 1.05. b: from
+  // 1.086 on, holds none of 0.8, 0.9, 0.95. c has no interval, d too few clean runs.
   std::vector<NativeRow> rows = {row("a", 1, {1.0, 1.2, 1.05}, 1), row("b", 1.2, {0.8, 0.9, 0.95}),
                                  row("c", 1, {1, 1, 1}), row("d", 1, {1})};
-  rows[0].interval = PredictionInterval{Seconds(0.9), Seconds(1.1)};
-  rows[1].interval = PredictionInterval{Seconds(1.0), Seconds(1.5)};
-  rows[3].interval = PredictionInterval{Seconds(0.5), Seconds(2)};
-  const NativeSuite::Coverage c = suite_of(rows).coverage();
+  for (const std::size_t i : {0UL, 1UL, 3UL}) rows[i].reach = 0.1;
+  const NativeScore c = suite_of(rows).score();
   CHECK(c.inside == 2);
   CHECK(c.all == 6);
   CHECK(c.medians_inside == 1);
   CHECK(c.medians == 2);
+  CHECK(suite_of(rows).forecast_score().medians == 0);
+}
+
+TEST_CASE("deviation over all passes holds the drift, that of neighbours does not",
+          "[native][passes]") {
+  // 1, 2, 3: deviation 1 over a mean of 2. Neighbours differ by 1: sqrt(2 · 1 / (2 · 2)) = 0.707.
+  const std::vector<double> drifting = {1, 2, 3};
+  CHECK(deviation(drifting, Spread::over_all) == Approx(0.5));
+  CHECK(deviation(drifting, Spread::of_neighbours) == Approx(std::sqrt(0.5) / 2));
+  // Noise without drift, 1, 3, 1, 3: over all sqrt(4 / 3), neighbours sqrt(12 / 6), mean 2.
+  const std::vector<double> noisy = {1, 3, 1, 3};
+  CHECK(deviation(noisy, Spread::over_all) == Approx(std::sqrt(4. / 3) / 2));
+  CHECK(deviation(noisy, Spread::of_neighbours) == Approx(std::sqrt(2.) / 2));
+  CHECK(deviation(std::vector<double>{7}, Spread::over_all) == 0);
+}
+
+TEST_CASE("a moment lies between the nearest passes that know a row", "[native][passes]") {
+  // Passes with 1, none, 3 and 4 of a row. Between the second and the third: the first's and the
+  // third's, mean 2; after the last: the last.
+  const auto pass = [](double value, const char* spoiled) {
+    calib::Measurements m{.rows = {measured("rig.copy", {}, value)}, .canaries = {}};
+    m.passes = 1;
+    m.rows[0].blocks.resize(1);
+    m.rows[0].blocks[0].samples[0].spoiled = spoiled;
+    return m;
+  };
+  const std::vector<calib::Measurements> passes = {pass(1, ""), pass(9, "busy"), pass(3, ""),
+                                                   pass(4, "")};
+  const auto value = [&](std::size_t before) {
+    return calib::estimate(around(passes, before).rows[0]).value;
+  };
+  CHECK(value(0) == Approx(2));
+  CHECK(value(1) == Approx(2));
+  CHECK(value(2) == Approx(3.5));
+  CHECK(value(3) == Approx(4));
+  CHECK(calib::block_values(joined(passes).rows[0]) == std::vector<double>{1, 3, 4});
 }
 
 TEST_CASE("measured rows become the values of the machine", "[native][rates]") {
@@ -199,6 +260,21 @@ TEST_CASE("a profile gives the same values, of this host only", "[native][rates]
   CHECK_THAT(value_of(set, "machine.paths.second.read"),
              Catch::Matchers::StartsWith("{value: 1 GB/s,") && Containing("uncertainty: 20 %"));
   CHECK(value_of(set, "machine.gpus.memory") == "none");
+  // The executor multiplies in fp32: that is the rate of both types.
+  std::string with_tiles = native_profile();
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    with_tiles.replace(with_tiles.find(from), from.size(), to);
+  };
+  replace("peak_16: {value: 50", "peak_16: {value: 400");
+  replace(
+      "gemm_efficiency: {points: [[33 MFLOP, 0.5]",
+      "gemm_efficiency_32: {value: 0.9, source: x}\n  gemm_efficiency: {points: [[33 MFLOP, 0.1]");
+  const std::vector<Override> tiles =
+      overrides_of(rates_of_profile(folder.write("tiles.yaml", with_tiles), paths));
+  CHECK_THAT(value_of(tiles, "machine.gpus.peak_16"),
+             Catch::Matchers::StartsWith("{value: 50 GFLOP/s,"));
+  CHECK_THAT(value_of(tiles, "machine.gpus.gemm_efficiency"),
+             Catch::Matchers::StartsWith("{value: 0.9,"));
   const std::string other = folder.write("other.yaml", native_profile("0123456789ab"));
   CHECK_THROWS_WITH(rates_of_profile(other, paths), Containing("measured on host 0123456789ab"));
 }
@@ -263,10 +339,11 @@ cases:
   for (const NativeRow& r : suite.rows) {
     INFO(r.name);
     CHECK(r.runs.size() >= 2);
-    CHECK(r.predicted > Seconds(0));
-    REQUIRE(r.interval);
-    CHECK(r.interval->contains(r.predicted));
-    CHECK(r.interval->low < r.interval->high);
+    CHECK(r.forecast > Seconds(0));
+    CHECK(r.predicted() == r.forecast);  // one set of rates
+    REQUIRE(r.interval());
+    CHECK(r.interval()->contains(r.predicted()));
+    CHECK(r.interval()->low < r.interval()->high);
     REQUIRE(r.comparison);
     CHECK(r.comparison->same_peaks());
   }
@@ -279,6 +356,59 @@ cases:
   // Only what was written into the folder before is in it.
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()),
                       std::filesystem::directory_iterator()) == 2);
+}
+
+TEST_CASE("a machine that slows down in mid-suite spoils forecasts, not predictions",
+          "[native][drift]") {
+  // All rates fall from 1 to 0.8 between the passes before and after the second round. Passes
+  // tell 1, 1, 1, 0.8, 0.8, 0.8 and runs go at the mean of their neighbours: 1 (floor), 1, 0.9,
+  // 0.8, 0.8. So steps are T / 1, T / 0.9, T / 0.8, T / 0.8; the median is T · (1/0.9 + 1/0.8) / 2
+  // = 1.1806 T, of which the forecast T is 15.3 % short, and each run is as predicted.
+  const TemporaryFolder folder;
+  const std::string rig = std::string(TIDEGATE_SOURCE_DIR) + "/validate/suite/native_rig.yaml";
+  const std::string cases = folder.write("cases.yaml", R"(
+scenario:
+  workload:
+    network: {layers: 2, hidden: 256, heads: 4, ffn: 1024, vocabulary: 512}
+    sequence: 512
+  hardware: )" + rig + R"(
+  iterations: 3
+  policy: {}
+cases: [{name: compute}]
+)");
+  const std::vector<NativePath> paths = {{"drive", folder.path()}, {"second", folder.path()}};
+  std::vector<double> speeds;
+  const auto rows_at = [](double speed) {
+    calib::Measurements m = all_rows();
+    m.passes = 1;
+    for (calib::RowResult& r : m.rows) {
+      for (calib::Block& block : r.blocks) block.samples[0].value *= speed;
+    }
+    return m;
+  };
+  NativeMachine machine;
+  machine.measure = [&](const RateOptions&) {
+    speeds.push_back(speeds.size() < 3 ? 1 : 0.8);
+    return rows_at(speeds.back());
+  };
+  machine.run = [&](const Rig&, const Plan& plan) {
+    const double next = speeds.size() < 3 ? 1 : 0.8;
+    const Rates now = rates_of(rows_at((speeds.back() + next) / 2), paths);
+    const SuiteFile file = read_suite(cases);
+    const Scenario scenario = scenario_of(file, file.cases[0], overrides_of(now));
+    return Execution{.timeline = simulate(plan, scenario.machine), .lateness = {}};
+  };
+  const NativeSuite suite = run_native(
+      {.file = cases, .storage = {folder.path().string()}, .rounds = 4, .floor_runs = 2}, machine);
+  CHECK(suite.passes == 6);
+  REQUIRE(suite.rows.size() == 1);
+  REQUIRE(suite.rows[0].runs.size() == 4);
+  // The launch of a kernel, 1 us, stays as it is; that and picoseconds are the margins.
+  for (const NativeRun& run : suite.rows[0].runs) CHECK(run.error() == Approx(0).margin(2e-3));
+  CHECK(suite.forecast_score().median_error == Approx(0.153).margin(2e-3));
+  CHECK(suite.score().median_error < 2e-3);
+  // Drift widens the forecast's interval only: the prediction's rates differ once in six passes.
+  CHECK(*suite.rows[0].forecast_reach > *suite.rows[0].reach);
 }
 
 TEST_CASE("folders that do not match the paths are refused", "[native][input]") {

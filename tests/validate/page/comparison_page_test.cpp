@@ -70,11 +70,10 @@ TEST_CASE("pages of suites list their cases and rates", "[page]") {
   CHECK(count(paced, "+2.0 %") >= 2);
 
   NativeSuite native;
-  native.rates = {{"host", {{.key = "adam_rate", .text = "6e8", .source = "x"}}}};
+  native.first = {{"host", {{.key = "adam_rate", .text = "6e8", .source = "x"}}}};
   native.rows.resize(1);
   native.rows[0].name = "compute alone";
-  native.rows[0].predicted = Seconds(0.9);
-  native.rows[0].runs.resize(3, {.step = Seconds(1), .spoiled = {}});
+  native.rows[0].runs.resize(3, {.step = Seconds(1), .predicted = Seconds(0.9), .spoiled = {}});
   const std::string page = page::to_html(page::native_page(native));
   CHECK(count(page, "compute alone") >= 2);
   CHECK(count(page, "-10.0 %") >= 2);
