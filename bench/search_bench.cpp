@@ -86,7 +86,7 @@ void row(const char* name, std::size_t count, const Options& options, Work&& wor
 }
 
 void run(const std::string& file, const Options& options) {
-  const Evaluator evaluator(file, {});
+  const Evaluator evaluator(scenario_source(file), {});
   const Space space = default_space(evaluator.scenario({}), evaluator.values());
   fmt::print("{:<22}{:>8}{:>10}{:>12}{:>16}{:>16}\n", "", "number", "CPU s", "ms each",
              "per CPU second", "per second");

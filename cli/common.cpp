@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/keys.hpp"
 #include "models/base/error.hpp"
+#include "models/base/launch.hpp"
 #include "models/base/yaml.hpp"
+#include "models/profile.hpp"
 
 namespace tidegate {
 
@@ -21,6 +26,11 @@ namespace {
 // A path given on the command line is relative to where the person stands, not to the scenario.
 std::string hardware_override(const std::string& hardware) {
   const bool is_path = hardware.find('/') != std::string::npos || hardware.ends_with(".yaml");
+  try {
+    find_profile(hardware, ".");
+  } catch (const InputError& error) {
+    throw InputError("--hardware: " + error.problems().front().text);
+  }
   return yaml::word(is_path ? fs::absolute(hardware).lexically_normal().string() : hardware);
 }
 
@@ -53,6 +63,13 @@ void print(const std::string& text) {
   throw MachineError(fmt::format("standard output: cannot be written: {}", std::strerror(errno)));
 }
 
+bool is_speaker() { return is_speaker(launch_environment()); }
+
+int fail_silently() {
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  return 2;
+}
+
 std::string not_a_folder(const std::string& path) {
   if (fs::is_directory(path)) throw InputError({path, 0, 0}, "", "is a folder; give a file");
   return path;
@@ -69,7 +86,10 @@ std::vector<Override> overrides_of(const ScenarioFlags& flags) {
   std::vector<Override> overrides;
   if (!flags.hardware.empty())
     overrides.emplace_back("hardware", hardware_override(flags.hardware));
-  for (const std::string& text : flags.sets) overrides.push_back(read_override(text));
+  for (const std::string& text : flags.sets) {
+    overrides.push_back(read_override(text));
+    check_key("--set", overrides.back().first);
+  }
   return overrides;
 }
 
@@ -87,7 +107,12 @@ void add_scenario_flags(CLI::App& command, ScenarioFlags& flags) {
       .add_option("--set", flags.sets,
                   "override a key, of the profile when it begins with machine.; may be repeated")
       ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+      ->allow_extra_args(false)
+      ->check([](const std::string& text) {
+        return text.find('=') == std::string::npos
+                   ? text + ": write key=value, for example policy.optimizer.buffer_count=32"
+                   : std::string();
+      });
 }
 
 }  // namespace tidegate

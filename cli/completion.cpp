@@ -182,12 +182,13 @@ constexpr const char* zsh_script = R"(#compdef tidegate
 # zsh completion of tidegate; put into ~/.zshrc behind compinit: source <(tidegate completion zsh)
 _tidegate() {
   local -a found spaced open
-  found=("${(@f)$("${words[1]}" __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  # PREFIX is the word at the cursor, without a quote that is still open.
+  found=("${(@f)$("${words[1]}" __complete "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)}")
   for word in $found; do
     case $word in *[=/]) open+=("$word") ;; *) spaced+=("$word") ;; esac
   done
-  (( $#spaced )) && compadd -Q -- $spaced
-  (( $#open )) && compadd -Q -S '' -- $open
+  (( $#spaced )) && compadd -- $spaced
+  (( $#open )) && compadd -S '' -- $open
 }
 compdef _tidegate tidegate
 )";
@@ -195,7 +196,7 @@ compdef _tidegate tidegate
 constexpr const char* fish_script =
     R"(# fish completion of tidegate; save as ~/.config/fish/completions/tidegate.fish
 function __tidegate_complete
-    set -l words (commandline -opc) (commandline -ct)
+    set -l words (commandline -opc) (string unescape -- (commandline -ct))
     command $words[1] __complete $words[2..-1] 2>/dev/null
 end
 complete -c tidegate -f -a '(__tidegate_complete)'

@@ -35,8 +35,8 @@ void export_command(const ExportFlags& flags) {
         "export: nothing to write; add --deepspeed FILE, or - for FILE, or --megatron");
   if (flags.deepspeed == "-" && flags.megatron)
     throw InputError("--megatron: prints to standard output, as --deepspeed - does; name a file");
-  const ScenarioSource source = scenario_source(find_scenario(flags.scenario.scenario));
-  const std::vector<Override> overrides = overrides_of(flags.scenario);
+  std::vector<Override> overrides = overrides_of(flags.start);
+  const ScenarioSource source = start_of(flags.start, overrides).source;
   const Scenario scenario = load_scenario(source, overrides);
   const yaml::Value values = scenario_values(source, overrides);
   std::vector<Remark> remarks;
@@ -66,7 +66,9 @@ void export_command(const ExportFlags& flags) {
 void add_export(CLI::App& app, ExportFlags& flags) {
   CLI::App* command =
       app.add_subcommand("export", "write a scenario as a ds_config.json or flags of Megatron");
-  add_scenario_flags(*command, flags.scenario);
+  add_start_flags(*command, flags.start);
+  command->remove_option(command->get_option("--deepspeed"));
+  command->remove_option(command->get_option("--gpu-times"));
   command
       ->add_option("--deepspeed", flags.deepspeed,
                    "ds_config.json to write, - for standard output (docs/deepspeed.md)")
@@ -76,6 +78,8 @@ void add_export(CLI::App& app, ExportFlags& flags) {
   command->footer(
       "Examples:\n"
       "  tidegate export zero_infinity_70b --deepspeed ds_config.json --megatron\n"
+      "  tidegate export --hf config.json --hardware a100_8gpu --set policy.zero.stage=2 "
+      "--deepspeed -\n"
       "  tidegate export qwen25_7b_twin_flow_a100 --set policy.optimizer.ratio=0.4 --deepspeed -");
   command->callback([&flags] { export_command(flags); });
 }

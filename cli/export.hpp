@@ -2,12 +2,12 @@
 
 #include <string>
 
-#include "cli/common.hpp"
+#include "cli/start.hpp"
 
 namespace tidegate {
 
 struct ExportFlags {
-  ScenarioFlags scenario;
+  StartFlags start;
   std::string deepspeed;  ///< a file, "-" for standard output, "" for none
   bool megatron = false;
 };

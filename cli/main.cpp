@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/aio.hpp"
 #include "cli/calib.hpp"
 #include "cli/common.hpp"
 #include "cli/completion.hpp"
@@ -21,8 +22,10 @@
 #include "cli/plot.hpp"
 #include "cli/start.hpp"
 #include "cli/tune.hpp"
+#include "cli/unexpected.hpp"
 #include "cli/validate_deepspeed.hpp"
 #include "cli/validate_log.hpp"
+#include "cli/validate_published.hpp"
 #include "cli/validate_run.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
@@ -39,8 +42,6 @@
 #include "sim/run/fixes.hpp"
 #include "sim/run/interval.hpp"
 #include "sim/run/predict.hpp"
-#include "validate/field.hpp"
-#include "validate/published.hpp"
 
 /// The executable: reads flags, calls one stage after the other, prints. Exit codes: 0 an answer
 /// ("does not fit" is one), 1 a check that failed, 2 the input is wrong, 3 the machine, 4 our own
@@ -65,8 +66,11 @@ std::vector<Override> overrides_of(const SimulateFlags& flags) {
 std::vector<std::string> next_commands(const SimulateFlags& flags, const Scenario& scenario,
                                        const Report& report) {
   const std::string same = "tidegate simulate " + words_of(flags);
-  std::string first =
-      fmt::format("{} --set workload.accumulation={}", same, 2 * scenario.workload.accumulation);
+  SimulateFlags twice = flags;
+  std::erase_if(twice.sets,
+                [](const std::string& set) { return set.starts_with("workload.accumulation="); });
+  twice.sets.push_back(fmt::format("workload.accumulation={}", 2 * scenario.workload.accumulation));
+  std::string first = "tidegate simulate " + words_of(twice);
   if (report.fixes && !report.fixes->found.empty()) {
     first = same;
     for (const std::string& set : report.fixes->found.front().sets)
@@ -147,18 +151,6 @@ int policies_command() {
   return 0;
 }
 
-int published_command(const PublishedOptions& options, bool json, bool brief) {
-  const Published result = run_published(options);
-  print(json ? to_json(result) : brief ? to_brief_text(result) : to_text(result));
-  return result.missed == 0 ? 0 : 1;
-}
-
-int field_command(const FieldOptions& options, bool json) {
-  const Field result = run_field(options);
-  print(json ? to_json(result) : to_text(result));
-  return result.missed == 0 ? 0 : 1;
-}
-
 void add_simulate(CLI::App& app, SimulateFlags& flags, int& code) {
   CLI::App* sim =
       app.add_subcommand("simulate", "predict a scenario: speed, memory, what holds it back");
@@ -215,70 +207,13 @@ void add_policies(CLI::App& app, int& code) {
   policies->callback([&code] { code = policies_command(); });
 }
 
-struct PublishedFlags {
-  PublishedOptions options;
-  bool json = false, brief = false;
-};
-
-struct FieldFlags {
-  FieldOptions options;
-  bool json = false;
-};
-
-void add_field(CLI::App& validate, FieldFlags& flags, int& code) {
-  CLI::App* field =
-      validate.add_subcommand("field", "memory in public reports, predicted and observed");
-  field->add_option("--case", flags.options.only, "only reports whose name contains this");
-  field->add_option("--file", flags.options.index, "index of reports instead of the one that ships")
-      ->type_name("FILE");
-  field->add_flag("--json", flags.json, "print JSON (docs/field_json.md)");
-  field->footer(
-      "Examples:\n"
-      "  tidegate validate field\n"
-      "  tidegate validate field --case llama33b\n"
-      "Exit code 1 when a gated row misses its gate.");
-  field->callback([&flags, &code] { code = field_command(flags.options, flags.json); });
-}
-
-void add_published(CLI::App& validate, PublishedFlags& flags, int& code) {
-  CLI::App* published =
-      validate.add_subcommand("published", "published figures, predicted and measured");
-  published->add_option("--case", flags.options.only,
-                        "only cases, model runs and bands whose name contains this");
-  published
-      ->add_option("--file", flags.options.file, "figures of this file instead of those that ship")
-      ->type_name("FILE");
-  CLI::Option* brief = published->add_flag("--brief", flags.brief, "iterations and speed-ups only");
-  published
-      ->add_flag("--ablation", flags.options.ablation, "also switch the principles on one by one")
-      ->excludes(brief);
-  published
-      ->add_option(
-          "--draws", flags.options.draws,
-          "also the interval of each iteration time, from this many machines drawn from the "
-          "profile's uncertainties")
-      ->check(CLI::Range(2, 100'000))
-      ->excludes(brief);
-  published->add_flag("--json", flags.json, "print JSON (docs/published_json.md)")->excludes(brief);
-  published->footer(
-      "Examples:\n"
-      "  tidegate validate published --brief\n"
-      "  tidegate validate published --case 70B\n"
-      "  tidegate validate published --case ZeRO-3\n"
-      "  tidegate validate published --ablation\n"
-      "  tidegate validate published --draws 32\n"
-      "Exit code 1 when a gated row misses its gate.");
-  published->callback(
-      [&flags, &code] { code = published_command(flags.options, flags.json, flags.brief); });
-}
-
-void add_validate(CLI::App& app, PublishedFlags& published, FieldFlags& field, int& code) {
+void add_validate(CLI::App& app, int& code) {
   CLI::App* validate = app.add_subcommand("validate", "hold predictions against measurements");
   validate->footer(
       "Examples:\n  tidegate validate published\n  tidegate validate field\n"
       "  tidegate validate suite --storage /tmp");
-  add_published(*validate, published, code);
-  add_field(*validate, field, code);
+  add_published(*validate, code);
+  add_field(*validate, code);
   add_validate_run(*validate, code);
   add_validate_suite(*validate, code);
   add_validate_log(*validate, code);
@@ -293,6 +228,14 @@ std::string command_line(int argc, char** argv) {
   for (int i = 0; i < argc; ++i)
     text += (i > 0 ? " " : "") + shell_word(i > 0 ? argv[i] : "tidegate");
   return text;
+}
+
+// Help is no error.
+int tell(const CLI::App& app, const CLI::ParseError& error) {
+  const bool is_answer = error.get_exit_code() == 0;
+  if (!is_speaker()) return is_answer ? 0 : fail_silently();
+  app.exit(error);
+  return is_answer ? 0 : 2;
 }
 
 int run(int argc, char** argv) {
@@ -315,8 +258,6 @@ int run(int argc, char** argv) {
   int code = 0;
   SimulateFlags simulate_flags;
   InspectFlags inspect_flags;
-  PublishedFlags published_flags;
-  FieldFlags field_flags;
   PlotFlags plot_flags;
   CalibFlags calib_flags;
   calib_flags.command = command_line(argc, argv);
@@ -333,15 +274,19 @@ int run(int argc, char** argv) {
   add_tune(app, tune_flags, code);
   add_plan(app, plan_flags, code);
   add_export(app, export_flags);
-  add_validate(app, published_flags, field_flags, code);
+  add_aio(app);
+  add_validate(app, code);
   add_explain(app, explain_flags);
   add_schema(app);
   add_completion(app);
   if (is_completing(argc, argv)) return complete(app, argc, argv);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    fmt::print(stderr, "{}", unexpected_text(app));
+    return 2;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return tell(app, error);
   }
   if (app.get_subcommands().empty()) print(app.help());
   return code;

@@ -7,22 +7,30 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
-#include "cli/common.hpp"
 #include "cli/progress.hpp"
 #include "models/base/files.hpp"
 #include "sim/planner/compare.hpp"
-#include "sim/report/words.hpp"
 
 namespace tidegate {
 namespace {
 
 using namespace planner;
 
-// What the scenario is called in commands that run from here.
-std::string scenario_words(const PlanFlags& flags) {
-  std::string words = shell_word(flags.scenario);
-  for (const std::string& set : flags.sets) words += " --set " + shell_word(set);
-  return words;
+// --hardware, the first of the overrides, is the machine that the batch is for, as in a scenario's
+// file; it is none of those that are compared.
+Job job_of(const PlanFlags& flags, const tidegate::Start& start, std::vector<Override> overrides) {
+  ScenarioSource source = start.source;
+  if (!flags.hardware.empty()) {
+    source.root = scenario_values(source, {overrides.front()});
+    overrides.erase(overrides.begin());
+  }
+  return planner::job_of(source, overrides, flags.tokens, flags.batch);
+}
+
+// What the workload is called in commands that run from here.
+std::string workload_words(PlanFlags flags, const tidegate::Start& start) {
+  flags.hardware.clear();
+  return words_of(flags, start);
 }
 
 /// How far the comparison is, and what it does on the machine at hand.
@@ -64,39 +72,42 @@ CompareOptions options_of(const PlanFlags& flags, Progress& progress) {
 }
 
 int plan_command(const PlanFlags& flags) {
-  std::vector<Override> overrides;
-  for (const std::string& set : flags.sets) overrides.push_back(read_override(set));
+  std::vector<Override> overrides = overrides_of(flags);
+  const tidegate::Start start = tidegate::start_of(flags, overrides, StartUse::workload);
   const Catalog catalog = read_catalog(find_catalog(flags.catalog));
-  const Job job = job_of(find_scenario(flags.scenario), overrides, flags.tokens, flags.sequences);
+  const Job job = job_of(flags, start, overrides);
   Progress progress;
   watch_interrupts();
   const Comparison comparison = compare_machines(catalog, job, options_of(flags, progress));
   progress.wipe();
+  tell_start(start);
+  const std::string words = workload_words(flags, start);
   if (!flags.csv.empty()) {
     write_atomically(flags.csv, [&](std::ostream& out) { out << to_csv(comparison); });
   }
   if (!flags.html.empty()) {
     write_atomically(flags.html, [&](std::ostream& out) {
-      out << page::to_html(comparison_page(comparison, scenario_words(flags)));
+      out << page::to_html(comparison_page(comparison, words));
     });
   }
-  print(flags.json ? to_json(comparison) : to_text(comparison, scenario_words(flags)));
+  print(flags.json ? to_json(comparison) : to_text(comparison, words));
   return comparison.is_interrupted ? interrupted_code : 0;
 }
 
 void add_question_flags(CLI::App& plan, PlanFlags& flags) {
-  plan.add_option("scenario", flags.scenario,
-                  "scenario, or a file with its workload alone (then --batch), or a name of "
-                  "scenarios/")
-      ->type_name("SCENARIO")
-      ->required();
+  add_start_flags(plan, flags);
+  plan.remove_option(plan.get_option("--gpu-times"));
+  plan.get_option("scenario")
+      ->description(
+          "scenario, or a file with its workload alone (then --batch), or a name of scenarios/");
+  plan.get_option("--hf")->description(
+      "Hugging Face config.json instead of a scenario; needs --batch, or --hardware");
+  plan.get_option("--hardware")
+      ->description("machine that the workload's batch is for; those compared are the catalog's");
   plan.add_option("--catalog", flags.catalog,
                   "machines with their prices (docs/plan.md): a file, or a name of catalogs/")
       ->type_name("FILE")
       ->required();
-  plan.add_option("--set", flags.sets, "override a key of the scenario; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
   plan.add_option("--tokens", flags.tokens, "of the run; 1e9 without it")
       ->check(CLI::Range(1.0, 1e18));
   plan.add_option("--days", flags.days, "that the run may take at most")
@@ -104,7 +115,7 @@ void add_question_flags(CLI::App& plan, PlanFlags& flags) {
   plan.add_option("--budget", flags.budget,
                   "money for purchase, energy and worn drives, or for rent, at most")
       ->check(CLI::Range(1e-6, 1e15));
-  plan.add_option("--batch", flags.sequences,
+  plan.add_option("--batch", flags.batch,
                   "sequences of an iteration; those of the scenario on its own machine without it")
       ->check(CLI::Range(1, 100'000'000));
 }
@@ -139,6 +150,9 @@ void add_plan(CLI::App& app, PlanFlags& flags, int& code) {
       "  tidegate plan zero_infinity_70b --catalog example_2026 --tokens 1e9 --days 90 --html "
       "plan.html\n"
       "  tidegate plan llama31_8b_h200 --catalog my_machines.yaml --budget 150000 --draws 32\n"
+      "  tidegate plan --hf config.json --catalog my_machines.yaml --seq 4096 --batch 64\n"
+      "  tidegate plan --hf config.json --deepspeed ds_config.json --hardware a100_8gpu --catalog "
+      "my_machines.yaml\n"
       "  tidegate plan workload.yaml --catalog my_machines.yaml --batch 512 --json\n"
       "Ctrl-C prints what was looked at so far (exit code 130).");
   plan->callback([&flags, &code] { code = plan_command(flags); });

@@ -5,18 +5,15 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
+#include "cli/start.hpp"
 
 namespace tidegate {
 
-struct PlanFlags {
-  std::string scenario, catalog, csv, html;
-  std::vector<std::string> sets;
+struct PlanFlags : StartFlags {
+  std::string catalog, csv, html;
   double tokens = 1e9;
   std::optional<double> days, budget;
-  std::int64_t sequences = 0;
+  std::int64_t batch = 0;  ///< sequences of an iteration
   std::size_t simulations = 16, threads = 0;
   double margin = 1;
   std::int32_t draws = 0;

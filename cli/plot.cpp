@@ -11,9 +11,10 @@ namespace tidegate {
 namespace {
 
 void plot_rok(const PlotFlags& flags) {
-  const RokPlot plot =
-      rok_plot(find_scenario(flags.scenario.scenario), overrides_of(flags.scenario),
-               {flags.policies, flags.micro_batches});
+  std::vector<Override> overrides = overrides_of(flags.start);
+  const Start start = start_of(flags.start, overrides);
+  tell_start(start);
+  const RokPlot plot = rok_plot(start.source, overrides, {flags.policies, flags.micro_batches});
   if (!flags.file.empty()) {
     write_atomically(flags.file, [&](std::ostream& out) { out << to_svg(to_chart(plot)); });
   }
@@ -27,7 +28,8 @@ void add_plot(CLI::App& app, PlotFlags& flags) {
   plot->footer("Example:\n  tidegate plot rok llama31_8b_h200 -o rok.svg");
   CLI::App* rok = plot->add_subcommand(
       "rok", "recompute, offload or keep activations: memory against throughput");
-  add_scenario_flags(*rok, flags.scenario);
+  add_start_flags(*rok, flags.start);
+  rok->remove_option(rok->get_option("--micro-batch"));
   rok->add_option("-o,--output", flags.file, "write the plot to this SVG file")->type_name("FILE");
   rok->add_option("--micro-batch", flags.micro_batches,
                   "micro-batch sizes; without it 1, 2, 4, ... until one does not fit")
@@ -43,6 +45,7 @@ void add_plot(CLI::App& app, PlotFlags& flags) {
   rok->footer(
       "Examples:\n"
       "  tidegate plot rok llama31_8b_h200 -o rok.svg\n"
+      "  tidegate plot rok --hf config.json --hardware a100_8gpu --seq 8192\n"
       "  tidegate plot rok qwen25_7b_twin_flow_a100 --micro-batch 1,2,4,8 --policies keep,full "
       "--json");
   rok->callback([&flags] { plot_rok(flags); });

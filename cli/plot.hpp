@@ -4,12 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "cli/common.hpp"
+#include "cli/start.hpp"
 
 namespace tidegate {
 
 struct PlotFlags {
-  ScenarioFlags scenario;
+  StartFlags start;
   std::vector<std::int64_t> micro_batches;
   std::vector<std::string> policies;
   std::string file;

@@ -1,6 +1,7 @@
 #include "cli/start.hpp"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
 #include <fmt/core.h>
@@ -9,8 +10,10 @@
 #include "models/base/error.hpp"
 #include "sim/deepspeed/read.hpp"
 #include "sim/deepspeed/write.hpp"
+#include "sim/report/table.hpp"
 #include "sim/report/words.hpp"
 #include "sim/run/predict.hpp"
+#include "sim/search/space.hpp"
 #include "validate/gpu_times/factors.hpp"
 
 namespace tidegate {
@@ -22,11 +25,26 @@ void set_count(yaml::Value& root, const char* key, std::int64_t count, const cha
   if (count > 0) yaml::set(root, key, std::to_string(count), {flag, 0, 0});
 }
 
-void check_flags(const StartFlags& flags) {
+bool has_hardware(const StartFlags& flags, const std::vector<Override>& overrides) {
+  return !flags.hardware.empty() ||
+         std::ranges::find(overrides, "hardware", &Override::first) != overrides.end();
+}
+
+void check_machine(const StartFlags& flags, const std::vector<Override>& overrides, StartUse use) {
+  if (has_hardware(flags, overrides)) return;
+  if (use == StartUse::prediction)
+    throw InputError("--hf: needs a machine; add --hardware NODE, a profile of hw_profiles/");
+  if (!flags.deepspeed.empty())
+    throw InputError(
+        "--deepspeed: is read against a machine, that of its batch; add --hardware NODE, a profile "
+        "of hw_profiles/");
+}
+
+void check_flags(const StartFlags& flags, const std::vector<Override>& overrides, StartUse use) {
   const bool has_scenario = !flags.scenario.empty(), has_network = !flags.network.empty();
   if (!has_scenario && !has_network) {
     throw InputError(
-        "simulate: nothing to simulate; name a scenario, or give --hf config.json --hardware NODE");
+        "nothing to start from; name a scenario, or give --hf config.json --hardware NODE");
   }
   if (has_scenario && has_network) {
     throw InputError(fmt::format(
@@ -34,8 +52,7 @@ void check_flags(const StartFlags& flags) {
         flags.scenario));
   }
   if (has_network) {
-    if (flags.hardware.empty())
-      throw InputError("--hf: needs a machine; add --hardware NODE, a profile of hw_profiles/");
+    check_machine(flags, overrides, use);
     return;
   }
   const std::pair<const char*, std::int64_t> counts[] = {{"--seq", flags.sequence},
@@ -57,7 +74,7 @@ std::string title_of(const fs::path& config) {
   return config.stem() == "config" && !folder.empty() ? folder : config.stem().string();
 }
 
-ScenarioSource source_of_network(const StartFlags& flags) {
+ScenarioSource source_of_network(const StartFlags& flags, StartUse use) {
   constexpr std::int64_t usual = 4096;
   const std::string path = not_a_folder(flags.network);
   const Network network = read_hugging_face(path);
@@ -69,7 +86,7 @@ ScenarioSource source_of_network(const StartFlags& flags) {
   set_count(root, "workload.micro_batch", flags.micro_batch, "--micro-batch");
   set_count(root, "workload.accumulation", flags.accumulation, "--accumulation");
   set_count(root, "ranks", flags.ranks, "--ranks");
-  yaml::set(root, "policy", "{}", {"--hf", 0, 0});
+  if (use == StartUse::prediction) yaml::set(root, "policy", "{}", {"--hf", 0, 0});
   return {std::move(root), title_of(path), path};
 }
 
@@ -140,6 +157,12 @@ void apply(const DeepSpeedRun& run, yaml::Value& root) {
   yaml::set(root, "workload.dtype", run.dtype, where);
 }
 
+std::vector<std::string> sets_of(const DeepSpeedRun& run, const yaml::Value& root) {
+  return {"policy=" + set_text(*root.find("policy")),
+          fmt::format("workload.micro_batch={}", run.micro_batch),
+          fmt::format("workload.accumulation={}", run.accumulation), "workload.dtype=" + run.dtype};
+}
+
 // Predicts once with the profile's kernel times, and scales them to those of the trace.
 std::vector<std::string> take_gpu_times(const std::string& trace, const ScenarioSource& source,
                                         std::vector<Override>& overrides) {
@@ -203,15 +226,17 @@ void take_deepspeed(const StartFlags& flags, const std::vector<Override>& overri
               run.accumulation);
   say_activations(start.source, overrides, run.remarks);
   apply(run, start.source.root);
+  start.sets = sets_of(run, start.source.root);
   start.remarks = std::move(run.remarks);
 }
 
 }  // namespace
 
-Start start_of(const StartFlags& flags, std::vector<Override>& overrides) {
-  check_flags(flags);
+Start start_of(const StartFlags& flags, std::vector<Override>& overrides, StartUse use) {
+  check_flags(flags, overrides, use);
   Start start{flags.network.empty() ? scenario_source(find_scenario(flags.scenario))
-                                    : source_of_network(flags),
+                                    : source_of_network(flags, use),
+              {},
               {},
               {}};
   if (!flags.deepspeed.empty()) take_deepspeed(flags, overrides, start);
@@ -237,6 +262,27 @@ std::string words_of(const StartFlags& flags) {
   count("--ranks", flags.ranks);
   for (const std::string& set : flags.sets) add("--set " + shell_word(set));
   return words;
+}
+
+std::string words_of(StartFlags flags, const Start& start) {
+  flags.deepspeed.clear();
+  flags.sets.insert(flags.sets.begin(), start.sets.begin(), start.sets.end());
+  return words_of(flags);
+}
+
+void tell_start(const Start& start) {
+  constexpr std::size_t width = 80, indent = 4;
+  const auto list = [](const char* title, const std::vector<std::string>& lines) {
+    std::string text = lines.empty() ? "" : std::string(title) + "\n";
+    for (const std::string& line : lines)
+      text += "  - " + wrap(line, width - indent, indent) + "\n";
+    return text;
+  };
+  std::vector<std::string> remarks;
+  for (const Remark& r : start.remarks) remarks.push_back(to_text(r));
+  const std::string text =
+      list("What DeepSpeed will make of this file", remarks) + list("Notes", start.notes);
+  if (!text.empty()) fmt::print(stderr, "{}\n", text);
 }
 
 }  // namespace tidegate

@@ -21,17 +21,30 @@ struct StartFlags : ScenarioFlags {
 /// The scenario becomes optional.
 void add_start_flags(CLI::App& command, StartFlags& flags);
 
+/// What a command does with a start: it predicts on the machine that is named, or takes the
+/// workload to machines of its own. Then a network needs no --hardware, and has no policy.
+enum class StartUse : std::uint8_t { prediction, workload };
+
 struct Start {
   ScenarioSource source;
+  std::vector<std::string> sets;   ///< "key=value": what the ds_config.json became
   std::vector<Remark> remarks;     ///< on the ds_config.json
   std::vector<std::string> notes;  ///< on the trace of GPU times
 };
 /// Throws InputError when flags are missing or do not go together, and for wrong files. `overrides`
 /// say on which machine and of which network a ds_config.json is read; those that a trace of GPU
 /// times makes are added.
-Start start_of(const StartFlags& flags, std::vector<Override>& overrides);
+Start start_of(const StartFlags& flags, std::vector<Override>& overrides,
+               StartUse use = StartUse::prediction);
 
 /// The words of a command line that starts at the same place.
 std::string words_of(const StartFlags& flags);
+/// The same for variations: with what the ds_config.json became in place of the file, which is
+/// refused where another machine or layout contradicts its batch.
+std::string words_of(StartFlags flags, const Start& start);
+
+/// Says on standard error what became of the ds_config.json and the trace, for commands whose
+/// output has no place for it.
+void tell_start(const Start& start);
 
 }  // namespace tidegate

@@ -10,11 +10,11 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/keys.hpp"
 #include "cli/progress.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
 #include "sim/ranks/ranks.hpp"
-#include "sim/report/words.hpp"
 #include "sim/search/explain.hpp"
 #include "sim/search/limits.hpp"
 #include "sim/search/parallel.hpp"
@@ -26,13 +26,6 @@ namespace {
 
 constexpr std::size_t default_simulations = 500;
 
-std::string command_of(const TuneFlags& flags) {
-  std::string command = "tidegate simulate " + shell_word(flags.scenario);
-  if (!flags.hardware.empty()) command += " --hardware " + shell_word(flags.hardware);
-  for (const std::string& set : flags.sets) command += " --set " + shell_word(set);
-  return command;
-}
-
 std::size_t threads_of(const TuneFlags& flags, const Link* link) {
   if (flags.threads > 0) return flags.threads;
   const std::size_t here = link != nullptr ? link->size_here() : 1;
@@ -40,7 +33,9 @@ std::size_t threads_of(const TuneFlags& flags, const Link* link) {
 }
 
 std::unique_ptr<Evaluator> evaluator_of(const TuneFlags& flags) {
-  return std::make_unique<Evaluator>(find_scenario(flags.scenario), overrides_of(flags));
+  std::vector<Override> overrides = overrides_of(flags);
+  Start start = start_of(flags, overrides);
+  return std::make_unique<Evaluator>(std::move(start.source), std::move(overrides));
 }
 
 TuneOptions options_of(const TuneFlags& flags, const Evaluator& evaluator, ProgressLine& line) {
@@ -62,6 +57,7 @@ TuneOptions options_of(const TuneFlags& flags, const Evaluator& evaluator, Progr
 void check(const TuneFlags& flags) {
   if (flags.resumes && flags.results.empty())
     throw InputError("--resume: continues the file of --results FILE; give one");
+  for (const std::string& over : flags.over) check_key("--over", over.substr(0, over.find('=')));
   if (!flags.over.empty() && !flags.only.empty())
     throw InputError("--only chooses from the usual space, --over gives another; keep one of them");
 }
@@ -69,7 +65,9 @@ void check(const TuneFlags& flags) {
 // The process that searches, alone or with those that serve it.
 int search(const TuneFlags& flags, Link* link) {
   check(flags);
-  const std::unique_ptr<Evaluator> evaluator = evaluator_of(flags);
+  std::vector<Override> overrides = overrides_of(flags);
+  const Start start = start_of(flags, overrides);
+  const auto evaluator = std::make_unique<Evaluator>(start.source, overrides);
   const Space space = flags.over.empty()
                           ? default_space(evaluator->scenario({}), evaluator->values(), flags.only)
                           : grid_of(flags.over, evaluator->values());
@@ -91,7 +89,9 @@ int search(const TuneFlags& flags, Link* link) {
   if (link != nullptr) watch_termination();  // what launchers make of Ctrl-C
   Tuning tuning = tune(*evaluators, space, options, log ? &*log : nullptr);
   line.wipe();
-  TuneReport report = report_tuning(*evaluator, std::move(tuning), command_of(flags));
+  tell_start(start);
+  TuneReport report =
+      report_tuning(*evaluator, std::move(tuning), "tidegate simulate " + words_of(flags, start));
   report.is_grid = options.simulates_all;
   for (const Axis& axis : space.axes) report.axes.push_back(axis.name);
   if (!flags.csv.empty()) {
@@ -124,7 +124,7 @@ int tune_command(const TuneFlags& flags) {
 
 void add_tune(CLI::App& app, TuneFlags& flags, int& code) {
   CLI::App* tune = app.add_subcommand("tune", "search for the fastest configuration that fits");
-  add_scenario_flags(*tune, flags);
+  add_start_flags(*tune, flags);
   tune->add_option("--over", flags.over,
                    "key=v1,v2,...: simulate every combination of these values")
       ->type_name("KEY=VALUES")
@@ -158,6 +158,7 @@ void add_tune(CLI::App& app, TuneFlags& flags, int& code) {
       "  tidegate tune zero_infinity_70b --over policy.optimizer.buffer_count=8,16,32 --over "
       "policy.optimizer.sub_group_size=5e7,1e8 --csv grid.csv\n"
       "  tidegate tune mixtral_zero_infinity_a100 --results tune.jsonl --resume\n"
+      "  tidegate tune --hf config.json --deepspeed ds_config.json --hardware a100_8gpu\n"
       "  mpirun -n 8 tidegate tune mlp_offload_70b --threads 4\n"
       "Ctrl-C prints the best so far (exit code 130).");
   tune->callback([&flags, &code] { code = tune_command(flags); });

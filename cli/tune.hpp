@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/common.hpp"
+#include "cli/start.hpp"
 
 namespace tidegate {
 
-struct TuneFlags : ScenarioFlags {
+struct TuneFlags : StartFlags {
   std::vector<std::string> over, only, limits;
   std::string csv, html, results;
   std::size_t threads = 0, simulations = 0;

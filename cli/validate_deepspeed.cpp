@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
-#include "cli/common.hpp"
+#include "cli/start.hpp"
 #include "models/base/error.hpp"
 #include "sim/report/table.hpp"
 #include "sim/report/words.hpp"
@@ -23,17 +23,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct PeerFlags : ScenarioFlags {
+struct PeerFlags : StartFlags {
   std::string out, storage, python = "python3";
   std::int64_t iterations = 10;
   bool run = false, json = false;
 };
 
-std::string words_of(const PeerFlags& flags) {
-  std::string words = "--scenario " + shell_word(flags.scenario);
-  if (!flags.hardware.empty()) words += " --hardware " + shell_word(flags.hardware);
-  for (const std::string& set : flags.sets) words += " --set " + shell_word(set);
-  return words;
+// As validate log takes them.
+std::string log_words(const PeerFlags& flags) {
+  return (flags.scenario.empty() ? "" : "--scenario ") + words_of(flags);
 }
 
 std::string command_text(const std::vector<std::string>& words) {
@@ -50,7 +48,7 @@ std::string written_text(const PeerFlags& flags, const PeerFiles& files, std::in
   for (const Remark& r : files.remarks) text += "  - " + wrap(to_text(r), 76, 4) + "\n";
   return text + "\nNext\n  " + command_text(peer_command(flags.python, flags.out, ranks)) + " > " +
          shell_word(log_of(flags)) + " 2>&1\n  tidegate validate log " + shell_word(log_of(flags)) +
-         " " + words_of(flags) + "\n";
+         " " + log_words(flags) + "\n";
 }
 
 int compare_run(const PeerFlags& flags, Scenario& scenario) {
@@ -61,15 +59,17 @@ int compare_run(const PeerFlags& flags, Scenario& scenario) {
     throw MachineError(
         fmt::format("DeepSpeed ended with code {}; the end of {} says why", code, log));
   LogComparison comparison = compare(load_log(log), scenario, predict(scenario).report);
-  comparison.next = {"tidegate validate log " + shell_word(log) + " " + words_of(flags),
+  comparison.next = {"tidegate validate log " + shell_word(log) + " " + log_words(flags),
                      "tidegate calib --storage DIR -o node.yaml   (a profile of this machine)"};
   print(flags.json ? to_json(comparison) : to_text(comparison));
   return 0;
 }
 
 int deepspeed_command(const PeerFlags& flags) {
-  const ScenarioSource source = scenario_source(find_scenario(flags.scenario));
-  const std::vector<Override> overrides = overrides_of(flags);
+  std::vector<Override> overrides = overrides_of(flags);
+  const Start start = start_of(flags, overrides);
+  tell_start(start);
+  const ScenarioSource& source = start.source;
   Scenario scenario = load_scenario(source, overrides);
   const std::string swap =
       flags.storage.empty() ? (fs::path(flags.out) / "swap").string() : flags.storage;
@@ -93,7 +93,7 @@ void add_validate_deepspeed(CLI::App& validate, int& code) {
   const auto flags = std::make_shared<PeerFlags>();
   CLI::App* command = validate.add_subcommand(
       "deepspeed", "write a scenario as a DeepSpeed training script, run it, and compare");
-  add_scenario_flags(*command, *flags);
+  add_start_flags(*command, *flags);
   command->add_option("--out", flags->out, "new folder for the script, its files and its log")
       ->required();
   CLI::Option* run =

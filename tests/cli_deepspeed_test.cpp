@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"
+#include "tests/sim/planner/small.hpp"
 #include "tests/subprocess.hpp"
 
 /// Starting without a scenario file, and leaving with a file that an engine reads.
@@ -128,6 +129,81 @@ TEST_CASE("a wrong start is exit code 2 with what would be right", "[cli]") {
   check_wrong(
       {"--hf", network, "--hardware", "rtx_a6000_1gpu", "--deepspeed", swapped},
       "nvme.json:2:54: zero_optimization.offload_optimizer.nvme_path: needs a storage path");
+}
+
+// What a text output names under this title, as a shell runs it.
+std::string command_under(const std::string& text, const std::string& title) {
+  const std::size_t from = text.find("  tidegate ", text.find(title));
+  REQUIRE(from != std::string::npos);
+  std::size_t end = text.find('\n', from);
+  while (text[end - 1] == '\\') end = text.find('\n', end + 1);
+  return TIDEGATE_EXECUTABLE + text.substr(from + std::string("  tidegate").size(),
+                                           end - from - std::string("  tidegate").size());
+}
+
+TEST_CASE("tune starts from a network and a ds_config.json, and its best runs as it stands",
+          "[cli]") {
+  std::vector<std::string> all = {"tune"};
+  all.insert(all.end(), flags.begin(), flags.end());
+  // Another layout and batch than the file's.
+  all.insert(all.end(), {"--over", "workload.tensor_parallel=2", "--over", "workload.micro_batch=1",
+                         "--over", "workload.accumulation=8", "--over", "iterations=3"});
+  const Finished run = tidegate_with(all);
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK_THAT(run.err, Containing("overlap_comm"));
+  const Finished best =
+      tidegate::test::run({"sh", "-c", command_under(run.out, "Run the best") + " --json"});
+  INFO(best.err);
+  REQUIRE(best.code == 0);
+  const json r = json::parse(best.out);
+  CHECK(r["tokens_per_iteration"] == 4096);  // 512 · 1 · 8 on one tensor-parallel group of 2
+  CHECK_THAT(r["policy"].get<std::string>(), Containing("ZeRO-2; ZeRO-Offload"));
+}
+
+TEST_CASE("plan starts from a network, and from its ds_config.json on the machine of its batch",
+          "[cli]") {
+  const TemporaryFolder folder;
+  const std::string catalog = folder.write("c.yaml", tidegate::test::small_catalog());
+  const auto plan = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"plan", "--hf", network, "--catalog", catalog, "--seq", "256",
+                               "--simulations", "1"});
+    return tidegate_with(more);
+  };
+  const Finished alone = plan({"--batch", "4", "--json"});
+  INFO(alone.err);
+  REQUIRE(alone.code == 0);
+  CHECK(json::parse(alone.out).at("sequences_per_iteration") == 4);
+  const Finished both = plan({"--deepspeed", file, "--hardware", "a100_8gpu", "--ranks", "4"});
+  INFO(both.err);
+  REQUIRE(both.code == 0);
+  CHECK_THAT(both.out, Containing("8 sequences"));  // train_batch_size
+  const Finished run =
+      tidegate::test::run({"sh", "-c", command_under(both.out, "Next") + " --json --no-fixes"});
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK(json::parse(run.out)["tokens_per_iteration"] == 2048);  // 8 · 256
+  const auto check_refused = [&](const std::vector<std::string>& more, const char* message) {
+    const Finished refused = plan(more);
+    CHECK(refused.code == 2);
+    CHECK_THAT(refused.err, Containing(message));
+  };
+  check_refused({}, "add --batch SEQUENCES, or --hardware NODE");
+  check_refused({"--batch", "4", "--deepspeed", file}, "add --hardware NODE");
+}
+
+TEST_CASE("plot and export start from a network too", "[cli]") {
+  const Finished plot =
+      tidegate_with({"plot", "rok", "--hf", network, "--hardware", "a100_8gpu", "--ranks", "1",
+                     "--seq", "512", "--micro-batch", "1", "--policies", "keep", "--json"});
+  INFO(plot.err);
+  REQUIRE(plot.code == 0);
+  CHECK(json::parse(plot.out)["scenario"] == "qwen2.5-3b");
+  const Finished out = tidegate_with({"export", "--hf", network, "--hardware", "a100_8gpu",
+                                      "--micro-batch", "3", "--deepspeed", "-"});
+  INFO(out.err);
+  REQUIRE(out.code == 0);
+  CHECK(json::parse(out.out)["train_batch_size"] == 24);  // 3 on each of 8 GPUs
 }
 
 TEST_CASE("export writes a file, or prints it, and says what it leaves out", "[cli]") {

@@ -102,7 +102,7 @@ TEST_CASE("plan refuses what it does not know, with exit code 2", "[cli]") {
                                      {{"--budget", "0"}, "budget"},
                                      {{"--set", "machine.gpus.count=2"}, "come from the catalog"},
                                      {{"--set", "workload.sequense=2"}, "sequence"},
-                                     {{"--hardware", "h200_8gpu"}, "--hardware"}};
+                                     {{"--hardware", "h200_9gpu"}, "h200_9gpu"}};
   for (const Fault& fault : faults) {
     INFO(fault.message);
     const Finished run = plan(files, fault.flags);

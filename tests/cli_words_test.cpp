@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <regex>
 #include <set>
@@ -167,6 +168,38 @@ TEST_CASE("schemas are JSON of draft 2020-12", "[cli]") {
   }
 }
 
+TEST_CASE("mistakes on the command line are named with what was meant", "[cli]") {
+  const std::string s = "zero_infinity_70b";
+  struct Mistake {
+    Words words;
+    const char* message;
+  };
+  const std::vector<Mistake> mistakes = {
+      {{"simulte", s}, "simulte: there is no such command of tidegate; did you mean 'simulate'?"},
+      {{"validate", "publshed"}, "did you mean 'published'?\nHelp: tidegate validate --help"},
+      {{"simulate", s, "--hardwre", "x"},
+       "--hardwre: tidegate simulate has no such flag; did you mean '--hardware'?"},
+      {{"simulate", s, "other"}, "other: is one word too many for tidegate simulate"},
+      {{"simulate", s, "--set", "iterations", "4"}, "iterations: write key=value"},
+      {{"simulate", s, "--hardware", "h200"}, "--hardware: there is no profile 'h200'"},
+      {{"simulate", s, "--set", "sub_group_size=1"},
+       "--set sub_group_size: there is no key sub_group_size; did you mean "
+       "policy.optimizer.sub_group_size?"},
+      {{"simulate", s, "--set", "policy.optimizer.buffer_count=few"},
+       "--set policy.optimizer.buffer_count: is 'few'"},
+      {{"simulate", s, "--set", "machine.paths.nvme.write=7GB"},
+       "--set machine.paths.nvme.write: '7GB' is not a bandwidth"},
+      {{"tune", s, "--over", "sub_group_size=1,2"}, "--over sub_group_size: there is no key"},
+      {{"tune", s, "--over", "policy.zero.stage"}, "--over policy.zero.stage: has no values"}};
+  for (const Mistake& mistake : mistakes) {
+    INFO(mistake.message);
+    const Finished run = tidegate_with(mistake.words);
+    CHECK(run.code == 2);
+    CHECK(run.out.empty());
+    CHECK_THAT(run.err, Containing(mistake.message));
+  }
+}
+
 TEST_CASE("bash completes commands, flags, scenarios, profiles, keys and values", "[cli]") {
   const TemporaryFolder folder;
   // The script asks the program by the name on the line; here that is its path.
@@ -190,7 +223,77 @@ TEST_CASE("bash completes commands, flags, scenarios, profiles, keys and values"
   CHECK(offered(script, {us, "completion", ""}) == Words{"bash", "fish", "zsh"});
 }
 
-TEST_CASE("scripts for zsh and fish are printed", "[cli]") {
-  CHECK_THAT(tidegate_with({"completion", "zsh"}).out, Containing("compdef _tidegate tidegate"));
+namespace {
+
+// Where both shells look for `tidegate`, and a folder with a space in its name.
+struct ShellPlace {
+  TemporaryFolder folder;
+  std::string here = folder.path().string();
+
+  explicit ShellPlace(const char* shell) {
+    std::filesystem::create_symlink(TIDEGATE_EXECUTABLE, folder.path() / "tidegate");
+    std::filesystem::create_directory(folder.path() / "two words");
+    folder.write("two words/a.yaml", "");
+    folder.write("script", tidegate_with({"completion", shell}).out);
+  }
+  Finished run(const std::string& command) const {
+    return test::run({"env", "PATH=" + here + ":/usr/bin:/bin", "HOME=" + here,
+                      "XDG_CONFIG_HOME=" + here, "XDG_DATA_HOME=" + here, "sh", "-c", command});
+  }
+};
+
+bool has_shell(const char* shell) {
+  const bool is_there = test::run({"sh", "-c", std::string("command -v ") + shell}).code == 0;
+  if (!is_there) WARN("SKIPPED: " << shell << " is not installed; its script was not tried");
+  return is_there;
+}
+
+}  // namespace
+
+TEST_CASE("fish completes commands, names, keys and files with spaces", "[cli]") {
   CHECK_THAT(tidegate_with({"completion", "fish"}).out, Containing("complete -c tidegate"));
+  if (!has_shell("fish")) return;
+  const ShellPlace place("fish");
+  const auto complete = [&](const std::string& line) {
+    place.folder.write("ask.fish",
+                       "source " + place.here + "/script\ncomplete -C '" + line + "'\n");
+    const Finished run = place.run("fish --no-config " + place.here + "/ask.fish");
+    INFO(run.err);
+    CHECK(run.code == 0);
+    return lines_of(run.out);
+  };
+  CHECK(complete("tidegate si") == Words{"simulate"});
+  CHECK(complete("tidegate simulate zero_inf") == Words{"zero_infinity_70b"});
+  CHECK(complete("tidegate simulate x --set policy.optimizer.buf") ==
+        Words{"policy.optimizer.buffer_count="});
+  CHECK(complete("tidegate simulate --hardware=h20") == Words{"--hardware=h200_8gpu"});
+  CHECK(complete("tidegate simulate " + place.here + "/two\\\\ wo") ==
+        Words{place.here + "/two words/"});
+}
+
+TEST_CASE("zsh completes commands, names, keys and files with spaces", "[cli]") {
+  CHECK_THAT(tidegate_with({"completion", "zsh"}).out, Containing("compdef _tidegate tidegate"));
+  if (!has_shell("zsh")) return;
+  const ShellPlace place("zsh");
+  // A shell in a terminal of its own: a line and a tab go in, what the line becomes comes out. What
+  // is not completed blocks until it is killed.
+  place.folder.write("ask.zsh", R"(zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "PS1='P> '; autoload -Uz compinit; compinit -u -D; source $HOME/script; print REA''DY"
+zpty -r shell out '*READY*P> '
+ask() {
+  zpty -n -w shell $'\x15'"$1"$'\t'
+  zpty -r shell out "*$2*" && print "$2"
+}
+ask 'tidegate si' mulate
+ask 'tidegate simulate zero_inf' inity_70b
+ask 'tidegate simulate x --set policy.optimizer.buf' fer_count=
+ask 'tidegate simulate --hardware=h20' 0_8gpu
+ask "tidegate simulate $HOME/two\\ wo" rds/
+ask "tidegate simulate \"$HOME/two wo" rds/
+zpty -d shell
+)");
+  const Finished run = place.run("exec zsh -f " + place.here + "/ask.zsh");
+  INFO(run.err);
+  CHECK(lines_of(run.out) == Words{"mulate", "inity_70b", "fer_count=", "0_8gpu", "rds/", "rds/"});
 }

@@ -55,23 +55,31 @@ std::string group_verdict(std::span<const Band> bands) {
 
 }  // namespace
 
-std::string bands_text(const Published& p) {
-  if (p.bands.empty()) return "";
+Table bands_table(const Published& p) {
   Table table{.header = {"band", "low", "high", "predicted", ""},
               .rows = {},
               .align = {Align::left, Align::right, Align::right, Align::right, Align::left}};
-  std::string claims;
-  for (const std::span<const Band> group : groups(p)) {
-    for (const Band& band : group) {
-      table.rows.push_back(
-          {band.name, number(band.low), number(band.high), number(band.value), verdict(band)});
-    }
-    const Band& first = group.front();
-    claims += "  " +
-              wrap(fmt::format("{}: {} ({})", first.group, first.claim, first.source), 96, 4) +
-              "\n";
+  for (const Band& band : p.bands) {
+    table.rows.push_back(
+        {band.name, number(band.low), number(band.high), number(band.value), verdict(band)});
   }
-  return p.band_title + "\n\n" + to_text(table) + claims;
+  return table;
+}
+
+std::vector<std::string> band_claims(const Published& p) {
+  std::vector<std::string> claims;
+  for (const std::span<const Band> group : groups(p)) {
+    const Band& first = group.front();
+    claims.push_back(fmt::format("{}: {} ({})", first.group, first.claim, first.source));
+  }
+  return claims;
+}
+
+std::string bands_text(const Published& p) {
+  if (p.bands.empty()) return "";
+  std::string text = p.band_title + "\n\n" + to_text(bands_table(p));
+  for (const std::string& claim : band_claims(p)) text += "  " + wrap(claim, 96, 4) + "\n";
+  return text;
 }
 
 std::string brief_bands_text(const Published& p) {

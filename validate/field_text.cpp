@@ -1,9 +1,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "models/base/units.hpp"
-#include "sim/report/table.hpp"
-#include "validate/field.hpp"
+#include "validate/field_tables.hpp"
 
 namespace tidegate {
 namespace {
@@ -12,118 +10,24 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t width = 96;
 
-std::string observed_text(const Observed& o) {
-  if (o.low == o.high) return to_text(Bytes(o.low));
-  return fmt::format("{} to {}", to_text(Bytes(o.low)), to_text(Bytes(o.high)));
-}
-
-std::string mark(const FieldRow& row) {
-  if (row.is_estimate) return "estimate";
-  if (!row.is_complete) return "assumed inputs";
-  return row.is_missed() ? "MISSED" : "ok";
-}
-
-Table rows_table(const Field& field) {
-  Table table{
-      .header = {"report, run", "quantity", "predicted", "observed", "error", ""},
-      .rows = {},
-      .align = {Align::left, Align::left, Align::right, Align::right, Align::right, Align::left}};
-  std::string last, last_run;
-  for (const FieldRow& row : field.rows) {
-    if (row.case_name != last) table.rows.push_back({row.case_name});
-    const bool repeats = row.case_name == last && row.run == last_run;
-    last = row.case_name, last_run = row.run;
-    table.rows.push_back({repeats ? "" : "  " + row.run, row.quantity,
-                          to_text(Bytes(row.predicted)), observed_text(row.observed),
-                          fmt::format("{:+.1f} %", 100 * row.relative_error()), mark(row)});
-  }
-  return table;
-}
-
-Table verdicts_table(const Field& field) {
-  Table table{.header = {"report, run", "predicted", "observed", ""},
-              .rows = {},
-              .align = {Align::left, Align::left, Align::left, Align::left}};
-  std::string last;
-  const auto words = [](const std::string& verdict) {
-    return verdict == "fits" ? verdict : verdict + " full";
-  };
-  for (const FieldVerdict& v : field.verdicts) {
-    if (v.case_name != last) table.rows.push_back({v.case_name});
-    last = v.case_name;
-    const char* agreement = v.agrees() ? "ok" : v.is_gated ? "MISSED" : "differs";
-    table.rows.push_back({"  " + v.run, words(v.predicted), words(v.observed), agreement});
-  }
-  return table;
-}
-
-Table summary_table(const Field& field) {
-  Table table{.header = {"absolute error of", "rows", "mean", "worst", "where"},
-              .rows = {},
-              .align = {Align::left, Align::right, Align::right, Align::right, Align::left}};
-  for (const FieldSummary& s : field.summary) {
-    table.rows.push_back({s.what, std::to_string(s.rows), fmt::format("{:.1f} %", 100 * s.mean),
-                          fmt::format("{:.1f} %", 100 * s.worst), s.worst_row});
-  }
-  return table;
-}
-
 std::string item(const std::string& text) { return "  - " + wrap(text, width - 4, 4) + "\n"; }
 
-// What is known of rows that miss or differ.
-std::string causes_text(const Field& field) {
-  std::string text, last;
-  const auto add = [&](const std::string& name, const std::string& run, const std::string& note) {
-    if (note.empty() || note == last) return;
-    last = note;
-    text += item(fmt::format("{}, {}: {}", name, run, note));
-  };
-  for (const FieldRow& row : field.rows) add(row.case_name, row.run, row.note);
-  for (const FieldVerdict& v : field.verdicts) add(v.case_name, v.run, v.note);
-  return text.empty() ? "" : "Remarks\n" + text + "\n";
-}
-
-std::string left_out_text(const Field& field) {
+std::string list_text(const char* title, const std::vector<std::string>& lines) {
   std::string text;
-  for (const FieldCase& c : field.cases) {
-    if (!c.elsewhere.empty()) text += item(c.name + ": see " + c.elsewhere);
-    for (const std::string& reason : c.not_simulated) text += item(c.name + ": " + reason);
-  }
-  return text.empty() ? "" : "Listed, not simulated here\n" + text + "\n";
-}
-
-std::string sources_text(const Field& field) {
-  std::string text;
-  for (const FieldCase& c : field.cases) {
-    std::string line = fmt::format("{}: {} ({})", c.name, c.title, c.source);
-    for (std::size_t i = 0; i < c.assumed.size(); ++i)
-      line += (i == 0 ? ". Assumed: " : "; ") + c.assumed[i];
-    text += item(line);
-  }
-  return "Reports\n" + text + "\n";
-}
-
-std::string count_text(const Field& field) {
-  std::int32_t agree = 0;
-  for (const FieldVerdict& v : field.verdicts) agree += v.agrees() ? 1 : 0;
-  return fmt::format(
-      "Whether a run fits: {} of {} answers agree.\n"
-      "{} of {} gated rows and answers hold; none set a value of a profile.\n"
-      "gpu_used is what nvidia-smi prints; predicted are allocated bytes and the CUDA context, "
-      "without\n"
-      "what the allocator keeps beside them. gpu_reserved is compared with allocated bytes.\n",
-      agree, field.verdicts.size(), field.gated - field.missed, field.gated);
+  for (const std::string& line : lines) text += item(line);
+  return text.empty() ? "" : std::string(title) + "\n" + text + "\n";
 }
 
 }  // namespace
 
 std::string to_text(const Field& field) {
   std::string text = "Memory in public reports, predicted and observed\n\n";
-  if (!field.rows.empty()) text += to_text(rows_table(field)) + "\n";
-  if (!field.verdicts.empty()) text += to_text(verdicts_table(field)) + "\n";
-  if (!field.summary.empty()) text += to_text(summary_table(field)) + "\n";
-  return text + count_text(field) + "\n" + causes_text(field) + left_out_text(field) +
-         sources_text(field);
+  if (!field.rows.empty()) text += to_text(field_rows_table(field)) + "\n";
+  if (!field.verdicts.empty()) text += to_text(field_verdicts_table(field)) + "\n";
+  if (!field.summary.empty()) text += to_text(field_summary_table(field)) + "\n";
+  return text + field_count_text(field) + "\n" + list_text("Remarks", field_remarks(field)) +
+         list_text("Listed, not simulated here", field_left_out(field)) +
+         list_text("Reports", field_sources(field));
 }
 
 std::string to_json(const Field& field) {

@@ -29,7 +29,9 @@ std::string joined(const std::vector<Problem>& problems) {
     if (!text.empty()) text += "\n";
     const std::string place = to_text(p.where);
     if (!place.empty()) text += place + ": ";
-    if (!p.key.empty()) text += p.key + ": ";
+    // "--set KEY" has said the key.
+    const bool is_said = place.ends_with(" " + p.key);
+    if (!p.key.empty() && !is_said) text += p.key + ": ";
     text += p.text + excerpt(p.where);
   }
   return text;

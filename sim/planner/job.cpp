@@ -42,15 +42,15 @@ std::optional<Division> division_of(const Job& job, const Build& b, const Worklo
 }
 
 Workload workload_of(const Job& job) {
-  yaml::Document document(scenario_values(job.path, job.overrides),
+  yaml::Document document(scenario_values(job.source, job.overrides),
                           yaml::Document::Faults::dropped);
   yaml::Map map = document.root().map();
-  const std::string folder = std::filesystem::path(job.path).parent_path().string();
+  const std::string folder = std::filesystem::path(job.source.path).parent_path().string();
   return read_workload(map.at("workload"), folder.empty() ? "." : folder);
 }
 
 bool has_policy(const Job& job) {
-  return scenario_values(job.path, job.overrides).find("policy") != nullptr;
+  return scenario_values(job.source, job.overrides).find("policy") != nullptr;
 }
 
 std::vector<Override> division_sets(const Division& d, const Build& b) {
@@ -85,7 +85,7 @@ Start start_of(const Catalog& catalog, const Build& b, const Job& job) {
   const auto evaluator = [&] {
     std::vector<Override> all(job.overrides);
     all.insert(all.end(), start.sets.begin(), start.sets.end());
-    return std::make_unique<Evaluator>(job.path, all);
+    return std::make_unique<Evaluator>(job.source, all);
   };
   std::string why = "the scenario has none";
   if (has_policy(job)) {
@@ -163,11 +163,11 @@ Start better_start(Start start, const Job& job, const std::vector<std::vector<Ov
   start.note = "the search for a policy begins at that of another machine";
   std::vector<Override> all(job.overrides);
   all.insert(all.end(), start.sets.begin(), start.sets.end());
-  start.evaluator = std::make_unique<Evaluator>(job.path, all);
+  start.evaluator = std::make_unique<Evaluator>(job.source, all);
   return start;
 }
 
-Job job_of(const std::string& path, const std::vector<Override>& overrides, double tokens,
+Job job_of(const ScenarioSource& source, const std::vector<Override>& overrides, double tokens,
            std::int64_t sequences) {
   for (const auto& [key, value] : overrides) {
     if (key != "hardware" && !key.starts_with("machine.")) continue;
@@ -175,15 +175,19 @@ Job job_of(const std::string& path, const std::vector<Override>& overrides, doub
         "--set {}: machines come from the catalog; set it there, or in a profile of your own",
         key));
   }
-  Job job{.path = path, .overrides = overrides, .sequences = sequences, .tokens = tokens};
-  const yaml::Value values = scenario_values(path, overrides);
+  Job job{.name = source.name,
+          .source = source,
+          .overrides = overrides,
+          .sequences = sequences,
+          .tokens = tokens};
+  const yaml::Value values = scenario_values(source, overrides);
   const yaml::Value* name = values.find("name");
-  job.name = name != nullptr ? name->text : std::filesystem::path(path).stem().string();
+  if (name != nullptr) job.name = name->text;
   Workload workload;
   if (values.find("hardware") != nullptr) {
     std::vector<Override> all(overrides);
     if (values.find("policy") == nullptr) all.emplace_back("policy", "{}");
-    const Scenario own = load_scenario(path, all);
+    const Scenario own = load_scenario(source, all);
     workload = own.workload;
     if (sequences == 0)
       job.sequences = layout_of(own).data() * workload.micro_batch * workload.accumulation;
@@ -192,7 +196,7 @@ Job job_of(const std::string& path, const std::vector<Override>& overrides, doub
     {
       yaml::Map map = document.root().map();
       map.ignore_rest();
-      const std::string folder = std::filesystem::path(path).parent_path().string();
+      const std::string folder = std::filesystem::path(source.path).parent_path().string();
       workload = read_workload(map.at("workload"), folder.empty() ? "." : folder);
     }
     document.finish();
@@ -200,7 +204,7 @@ Job job_of(const std::string& path, const std::vector<Override>& overrides, doub
       throw InputError(
           values.where, "hardware",
           "is not given, so that the batch of an iteration is not known; add --batch "
-          "SEQUENCES, or hardware: the machine that micro_batch and accumulation are for");
+          "SEQUENCES, or --hardware NODE: the machine that micro_batch and accumulation are for");
     }
   }
   const LayerGraph graph = build_graph(workload);

@@ -14,7 +14,8 @@ namespace tidegate::planner {
 /// What every machine is asked to do. The global batch is fixed: each divides it among its GPUs in
 /// its own way, and accumulates the rest.
 struct Job {
-  std::string name, path;  ///< of the scenario; hardware and policy may be left out
+  std::string name;       ///< of the scenario
+  ScenarioSource source;  ///< hardware and policy may be left out
   std::vector<Override> overrides;
   std::int64_t sequences = 0;  ///< of one iteration
   double tokens_per_sequence = 0;
@@ -26,7 +27,7 @@ struct Job {
 
 /// `sequences` of an iteration; 0: those of the scenario on its own machine. Throws InputError with
 /// the problems of the scenario.
-Job job_of(const std::string& path, const std::vector<Override>& overrides, double tokens,
+Job job_of(const ScenarioSource& source, const std::vector<Override>& overrides, double tokens,
            std::int64_t sequences = 0);
 
 /// The scenario on this machine, with the policy where its search begins.

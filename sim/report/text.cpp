@@ -171,7 +171,7 @@ std::string memory_text(const Report& report, std::size_t width) {
 // People read a busy memory as a full one, so the columns say what they are.
 constexpr const char* resource_columns =
     "busy: used by anything, however little; work: what that takes at full speed; exposed: what a "
-    "faster one could shorten.";
+    "faster one could shorten at most.";
 
 std::string resources_text(const Report& report, std::size_t width) {
   Table table{.header = {"Resource", "busy", "work", "exposed", "", "bytes"}};

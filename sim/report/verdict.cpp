@@ -12,6 +12,8 @@
 namespace tidegate {
 namespace {
 
+constexpr double told_elasticity = 0.05;  // percent of an iteration for 1 %: assumed worth a word
+
 std::string owners_text(const std::vector<Report::Owner>& owners) {
   std::vector<std::string> parts;
   for (const auto& [name, bytes] : owners) parts.push_back(name + " " + bytes_text(bytes));
@@ -133,6 +135,16 @@ std::string speed_text(const Report& report) {
   return text + (rates.empty() ? "." : ": " + join(rates, ", ") + ".");
 }
 
+// What is exposed most shortens little where another is nearly as slow: then another binds.
+std::string binds_text(const Report& report, const std::string& exposed) {
+  const auto& all = report.elasticities;
+  const auto own = std::ranges::find(all, exposed, &Report::Elasticity::name);
+  const auto top = std::ranges::max_element(all, {}, &Report::Elasticity::value);
+  if (own == all.end() || top == own || top->value < told_elasticity) return "";
+  return fmt::format("; but {} binds ({:.2f} % shorter for 1 %, {} {:.2f} %)", top->name,
+                     top->value, own->name, std::max(own->value, 0.0));
+}
+
 std::string binding_text(const Report& report) {
   const std::vector<Kin> kin = kin_of(report.resources);
   const Seconds most = kin.empty() ? Seconds(0) : kin.front().exposed;
@@ -145,8 +157,9 @@ std::string binding_text(const Report& report) {
   if (report.latency > most)
     return "Most exposed: latencies and fixed delays, " + part(report.latency) + ".";
   if (most == Seconds(0)) return "";
-  return fmt::format("Most exposed: {}, {} busy and {} exposed.", kin.front().name,
-                     percent_text(kin.front().busy_fraction), part(most));
+  return fmt::format("Most exposed: {}, {} busy and {} exposed{}.", kin.front().name,
+                     percent_text(kin.front().busy_fraction), part(most),
+                     binds_text(report, kin.front().name));
 }
 
 std::string bound_text(const Report& report) {

@@ -34,6 +34,7 @@ std::vector<std::string> assumptions_of(const Machine& machine) {
   return lines;
 }
 
+// `machine` is the part that is simulated: its paths are those of the plan.
 RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layout& layout,
                   const Machine& machine, const Plan& plan, const Timeline& timeline) {
   const std::int64_t data = layout.data();
@@ -60,7 +61,8 @@ RunFacts facts_of(const Scenario& scenario, const LayerGraph& graph, const Layou
                  .next = {},
                  .storage = {},
                  .allocator = scenario.allocator};
-  for (const StoragePath& path : scenario.machine.paths()) {
+  for (const StoragePath& part : machine.paths()) {
+    const StoragePath path = part.times(machine.fold());
     facts.storage.push_back({.name = path.name,
                              .rated = Bytes(path.endurance_bytes),
                              .write_amplification = path.write_amplification,

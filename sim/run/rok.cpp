@@ -81,8 +81,8 @@ Bytes standing_bytes(const Report::Pool& pool) {
 
 class Points {
  public:
-  Points(const std::string& path, const std::vector<Override>& overrides)
-      : path_(path), overrides_(overrides) {}
+  Points(const ScenarioSource& source, const std::vector<Override>& overrides)
+      : source_(source), overrides_(overrides) {}
 
   /// The overrides with which a choice is accepted. Nothing when none is; then `why` says it.
   std::optional<std::vector<Override>> accepted(const PolicyChoice& choice,
@@ -92,7 +92,7 @@ class Points {
       std::vector<Override> overrides = overrides_;
       overrides.emplace_back("policy.activations", text);
       try {
-        load_scenario(path_, overrides);
+        load_scenario(source_, overrides);
         return overrides;
       } catch (const InputError& error) {
         if (!why) why = error;
@@ -104,7 +104,7 @@ class Points {
   RokPlot::Point at(std::vector<Override> overrides, std::int64_t micro_batch, RokPlot& plot,
                     RokPlot::Curve& curve) const {
     overrides.emplace_back("workload.micro_batch", std::to_string(micro_batch));
-    Scenario scenario = load_scenario(path_, overrides);
+    Scenario scenario = load_scenario(source_, overrides);
     const Prediction p = predict(scenario);
     RokPlot::Point point{.micro_batch = micro_batch,
                          .throughput = p.report.model_rate_per_gpu,
@@ -124,15 +124,15 @@ class Points {
   }
 
  private:
-  const std::string& path_;
+  const ScenarioSource& source_;
   const std::vector<Override>& overrides_;
 };
 
 }  // namespace
 
-RokPlot rok_plot(const std::string& path, const std::vector<Override>& overrides,
+RokPlot rok_plot(const ScenarioSource& source, const std::vector<Override>& overrides,
                  const RokOptions& options) {
-  const Scenario scenario = load_scenario(path, overrides);
+  const Scenario scenario = load_scenario(source, overrides);
   if (!scenario.workload.explicit_layers.empty()) {
     throw InputError(
         "plot rok: the sizes of workload.layers are fixed, so micro-batches cannot be compared; "
@@ -141,8 +141,8 @@ RokPlot rok_plot(const std::string& path, const std::vector<Override>& overrides
   RokPlot plot{.scenario = scenario.name,
                .profile = scenario.machine.name(),
                .room = Bytes(std::numeric_limits<double>::infinity())};
-  const std::string own = own_policy(scenario_values(path, overrides));
-  const Points points(path, overrides);
+  const std::string own = own_policy(scenario_values(source, overrides));
+  const Points points(source, overrides);
   const bool is_default = options.micro_batches.empty();
   for (PolicyChoice choice : chosen(options.policies, own, scenario.machine)) {
     if (choice.name == own && own != "keep") choice.texts.clear();

@@ -47,7 +47,7 @@ struct RokOptions {
 /// Predicts every point. Accumulation and all else is the scenario's. Throws InputError for a
 /// policy that is not known or needs options that the scenario does not give, and for a workload of
 /// explicit layers, whose sizes are fixed.
-RokPlot rok_plot(const std::string& path, const std::vector<Override>& overrides,
+RokPlot rok_plot(const ScenarioSource& source, const std::vector<Override>& overrides,
                  const RokOptions& options = {});
 
 /// A table for people.

@@ -8,6 +8,7 @@
 
 #include "models/base/error.hpp"
 #include "models/base/yaml.hpp"
+#include "models/cited.hpp"
 #include "models/profile.hpp"
 
 namespace tidegate {
@@ -120,13 +121,34 @@ void check_layout(yaml::Map& map, const Workload& w, std::int64_t ranks, std::in
   }
 }
 
+// Keys of the profile as the command line writes them.
+InputError with_machine_keys(const InputError& error) {
+  std::vector<Problem> problems = error.problems();
+  for (Problem& p : problems) {
+    if (p.where.file != override_name) continue;
+    p.key = std::string(machine_prefix) + p.key;
+    p.where = {"--set " + p.key, 0, 0};
+  }
+  return InputError(std::move(problems));
+}
+
+std::pair<yaml::Value, Machine> machine_of(const std::string& file,
+                                           const std::vector<Override>& overrides) {
+  try {
+    yaml::Value hardware = profile_values(file, machine_overrides(overrides));
+    Machine machine = read_machine(hardware);
+    return {std::move(hardware), std::move(machine)};
+  } catch (const InputError& error) {
+    throw with_machine_keys(error);
+  }
+}
+
 // The machine comes first, from its own file: the policy is read against it.
 Draft draft(yaml::Value root, const std::string& name, const std::string& path,
             const std::vector<Override>& overrides) {
   override_keys(root, overrides);
   auto [profile, file] = find_hardware(root, directory_of(path));
-  yaml::Value hardware = profile_values(file, machine_overrides(overrides));
-  Machine machine = read_machine(hardware);
+  auto [hardware, machine] = machine_of(file, overrides);
   return {std::move(root), name, path, std::move(profile), std::move(hardware), std::move(machine)};
 }
 

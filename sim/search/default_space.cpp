@@ -136,26 +136,6 @@ const yaml::Value* value_at(const yaml::Value& root, std::initializer_list<std::
   return at;
 }
 
-// A value in one line, as YAML reads it.
-std::string flow_text(const yaml::Value& value) {
-  std::string text;
-  switch (value.kind) {
-    case yaml::Value::Kind::null:
-      return "null";
-    case yaml::Value::Kind::scalar:
-      return value.quoted ? yaml::word(value.text) : value.text;
-    case yaml::Value::Kind::sequence:
-      for (const yaml::Value& item : value.items)
-        text += (text.empty() ? "" : ", ") + flow_text(item);
-      return "[" + text + "]";
-    case yaml::Value::Kind::map:
-      for (const yaml::Entry& entry : value.entries)
-        text += (text.empty() ? "" : ", ") + entry.key + ": " + flow_text(entry.value);
-      return "{" + text + "}";
-  }
-  return text;
-}
-
 // Keys that go along when one optimizer takes the place of another of the same kind.
 std::string kept_keys(const yaml::Value& values, std::string_view from, std::string_view to) {
   static const Values of_files = {"sub_group_size", "buffer_count", "pipeline_read",
@@ -173,7 +153,7 @@ std::string kept_keys(const yaml::Value& values, std::string_view from, std::str
     const yaml::Value* now = section != nullptr && section->kind == yaml::Value::Kind::map
                                  ? section->find(key)
                                  : nullptr;
-    if (now != nullptr) text += fmt::format(", {}: {}", key, flow_text(*now));
+    if (now != nullptr) text += fmt::format(", {}: {}", key, set_text(*now));
   }
   return text;
 }
@@ -232,7 +212,7 @@ Axis optimizer_axis(const Scenario& scenario, const yaml::Value& values) {
     const yaml::Value* now = section != nullptr && section->kind == yaml::Value::Kind::map
                                  ? section->find(key)
                                  : nullptr;
-    return now != nullptr && flow_text(*now) == text;
+    return now != nullptr && set_text(*now) == text;
   };
   for (const std::string& word : words_of(scenario.machine)) {
     if (mine != "zero_infinity" || !stands("path", word)) offer("zero_infinity", ", path: " + word);
@@ -252,7 +232,7 @@ Axis parameter_axis(const Scenario& scenario, const yaml::Value& values) {
   }
   for (const std::string& word : words_of(scenario.machine)) {
     const yaml::Value* now = value_at(values, {"policy", "parameters", "path"});
-    if (mine == "nvme" && now != nullptr && flow_text(*now) == word) continue;
+    if (mine == "nvme" && now != nullptr && set_text(*now) == word) continue;
     add(axis, "nvme", {{"policy.parameters", fmt::format("{{name: nvme, path: {}}}", word)}});
   }
   return axis;
@@ -261,7 +241,7 @@ Axis parameter_axis(const Scenario& scenario, const yaml::Value& values) {
 Axis activation_axis(const Scenario& scenario, const yaml::Value& values) {
   const std::string mine = policy_name(values, "activations");
   const yaml::Value* section = value_at(values, {"policy", "activations"});
-  const std::string now = section != nullptr ? flow_text(*section) : "keep";
+  const std::string now = section != nullptr ? set_text(*section) : "keep";
   Axis axis = axis_of("activations", mine);
   Values texts = {"keep", "{name: recompute, mode: selective}", "{name: recompute, mode: full}",
                   "{name: recompute, mode: full, every: 2}",

@@ -83,6 +83,16 @@ Trial trial_of(const SimulatedPlan& run, const std::vector<Iteration>& iteration
   return trial;
 }
 
+Draft draft_of(const ScenarioSource& source, const std::vector<Override>& overrides) {
+  Scenario scenario = load_scenario(source, overrides);
+  return {scenario_values(source, overrides),
+          source.name,
+          source.path,
+          std::move(scenario.profile),
+          std::move(scenario.hardware),
+          std::move(scenario.machine)};
+}
+
 bool is_steady(const std::vector<Iteration>& iterations) {
   const double last = iterations.back().time().value();
   const double before = iterations[iterations.size() - 2].time().value();
@@ -99,18 +109,16 @@ double Trial::fullest() const {
   return most;
 }
 
-Evaluator::Evaluator(std::string path, std::vector<Override> overrides)
-    : path_(std::move(path)),
+Evaluator::Evaluator(ScenarioSource source, std::vector<Override> overrides)
+    : source_(std::move(source)),
       overrides_(std::move(overrides)),
-      draft_(draft_scenario(path_, overrides_)) {
-  scenario({});
-}
+      draft_(draft_of(source_, overrides_)) {}
 
 Scenario Evaluator::scenario(const std::vector<Override>& sets) const {
   if (!std::ranges::any_of(sets, changes_machine)) return read_scenario(draft_, sets);
   std::vector<Override> all(overrides_);
   all.insert(all.end(), sets.begin(), sets.end());
-  return load_scenario(path_, all);
+  return load_scenario(source_, all);
 }
 
 const Evaluator::Prepared& Evaluator::prepared(const Scenario& scenario,

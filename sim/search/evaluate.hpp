@@ -33,21 +33,26 @@ struct Trial {
   std::vector<Wear> wear;   ///< by storage path
   bool operator==(const Trial&) const = default;
 
+  /// What configurations are ranked by: time for a token, and for an iteration where the workload
+  /// has none.
+  Seconds pace() const {
+    return tokens_per_second > 0 ? Seconds(1 / tokens_per_second) : iteration_time;
+  }
   /// Of the fullest pool: part of its capacity that is needed.
   double fullest() const;
 };
 
-/// Looks at variations of one scenario. Reads its file and its profile once; a variation that
-/// changes the machine reads the profile again. Every function is a pure function of the sets, and
-/// may be called from several threads at the same time.
+/// Looks at variations of one scenario. Reads its profile once; a variation that changes the
+/// machine reads the profile again. Every function is a pure function of the sets, and may be
+/// called from several threads at the same time.
 class Evaluator {
  public:
   /// `overrides` hold for every variation. Throws InputError when the scenario has problems.
-  Evaluator(std::string path, std::vector<Override> overrides);
+  Evaluator(ScenarioSource source, std::vector<Override> overrides);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return source_.path; }
   const std::vector<Override>& overrides() const { return overrides_; }
-  /// The values of the file with the overrides, those of the profile left out.
+  /// The values of the source with the overrides, those of the profile left out.
   const yaml::Value& values() const { return draft_.root; }
 
   Scenario scenario(const std::vector<Override>& sets) const;
@@ -65,7 +70,7 @@ class Evaluator {
   };
   const Prepared& prepared(const Scenario& scenario, const std::vector<Override>& sets) const;
 
-  std::string path_;
+  ScenarioSource source_;
   std::vector<Override> overrides_;
   Draft draft_;
   mutable std::mutex guard_;

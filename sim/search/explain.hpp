@@ -41,6 +41,8 @@ std::string to_text(const TuneReport& report, std::size_t width = 80);
 std::string to_json(const TuneReport& report);
 /// A line per candidate that was looked at in a grid, or simulated in a search.
 std::string to_csv(const TuneReport& report);
+/// "+3.1 %", and "0 %" for what would round to that.
+std::string signed_percent(double fraction);
 /// Quoted where it must be.
 std::string csv_field(const std::string& text);
 

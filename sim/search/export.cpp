@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/search/explain.hpp"
+#include "sim/search/grid.hpp"
 #include "sim/search/pool.hpp"
 
 namespace tidegate {
@@ -68,6 +69,22 @@ ordered_json optional_json(const std::optional<T>& c) {
   return c ? candidate_json(*c) : ordered_json(nullptr);
 }
 
+ordered_json crossing_json(const TuneReport& r) {
+  const auto crossing = r.is_grid ? crossing_of(r) : std::nullopt;
+  if (!crossing) return nullptr;
+  ordered_json json = {{"key", crossing->key}, {"over", crossing->over}};
+  json["ranges"] = ordered_json::array();
+  for (const Crossing::Range& range : crossing->ranges) {
+    json["ranges"].push_back({{"from", range.from},
+                              {"to", range.to},
+                              {"fastest", range.fastest},
+                              {"next", range.next},
+                              {"next_least", range.least},
+                              {"next_most", range.most}});
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string csv_field(const std::string& text) {
@@ -103,6 +120,7 @@ std::string to_json(const TuneReport& r) {
                                {"is_changed", e.is_changed},
                                {"trouble", e.trouble}});
   }
+  json["crossing"] = crossing_json(r);
   json["counts"] = counts_json(t.counts);
   json["refusals"] = t.refusals;
   json["candidates"] = ordered_json::array();

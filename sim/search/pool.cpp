@@ -19,9 +19,10 @@ constexpr std::size_t chunk = 1024;
 bool comes_before(const Candidate& a, const Candidate& b) {
   if (a.is_acceptable() != b.is_acceptable()) return a.is_acceptable();
   const auto rank = [](const Candidate& c) {
+    const double pace = c.trial ? c.trial->pace().value() : 0;
     const double time = c.trial ? c.trial->iteration_time.value() : 0;
     const double filling = c.is_acceptable() || !c.trial ? 0 : c.trial->fullest();
-    return std::tuple(!c.trial, filling, time, c.changes.size());
+    return std::tuple(!c.trial, filling, pace, time, c.changes.size());
   };
   const auto mine = rank(a), other = rank(b);
   return mine != other ? mine < other : a.picks < b.picks;

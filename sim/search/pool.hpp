@@ -8,8 +8,8 @@
 
 namespace tidegate {
 
-/// Acceptable ones first, then the shortest iteration, fewest changes, and the order of the space;
-/// of those that are not acceptable the one that fills its fullest pool least.
+/// Acceptable ones first, then the shortest time for a token, fewest changes, and the order of the
+/// space; of those that are not acceptable the one that fills its fullest pool least.
 bool comes_before(const Candidate& a, const Candidate& b);
 
 /// Why a candidate that was looked at is no choice; empty when it is one, or was not simulated.

@@ -63,23 +63,35 @@ ResultsLog::ResultsLog(std::string path, const Evaluator& evaluator, Mode mode)
     throw MachineError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
 }
 
+// Whatever else stands in the file is somebody's: it is left alone.
+void ResultsLog::check_header(const std::string& line, bool is_whole,
+                              const std::string& header) const {
+  const auto wrong = [&](const std::string& text) {
+    return InputError({path_, 1, 0}, "", text + "; name another file");
+  };
+  const ordered_json found = ordered_json::parse(line, nullptr, false);
+  const bool is_ours = is_whole
+                           ? found.is_object() && found.value("schema", ordered_json()) == schema
+                           : header.starts_with(line);
+  if (!is_ours) {
+    throw wrong(fmt::format("is no file of results: its first line does not say \"schema\": \"{}\"",
+                            schema));
+  }
+  if (is_whole &&
+      found.value("fingerprint", ordered_json()) != ordered_json::parse(header).at("fingerprint"))
+    throw wrong("holds results of another scenario, profile or version of the program");
+}
+
 void ResultsLog::load(const std::string& header) {
   std::ifstream in(path_, std::ios::binary);
-  std::uintmax_t whole = 0;
-  int number = 0;
-  for (std::string line; std::getline(in, line) && !in.eof();) {
-    ++number;
-    if (number == 1 && ordered_json::parse(line, nullptr, false).value("fingerprint", "") !=
-                           ordered_json::parse(header).at("fingerprint")) {
-      throw InputError({path_, 1, 0}, "",
-                       "holds results of another scenario, profile or version of the program; "
-                       "name another file");
-    }
+  std::string line;
+  std::getline(in, line);
+  check_header(line, !in.eof(), header);
+  std::uintmax_t whole = in.eof() ? 0 : line.size() + 1;
+  for (int number = 2; std::getline(in, line) && !in.eof(); ++number) {
     try {
-      if (number > 1) {
-        Result result = decode_result(line);
-        known_[std::move(result.sets)] = std::move(result.trial);
-      }
+      Result result = decode_result(line);
+      known_[std::move(result.sets)] = std::move(result.trial);
     } catch (const std::exception&) {
       throw InputError({path_, number, 0}, "",
                        "is not a result; remove the line, or name another file");

@@ -20,7 +20,8 @@ std::string fingerprint_of(const Evaluator& evaluator);
 class ResultsLog {
  public:
   enum class Mode { fresh, resume };
-  /// Throws InputError when the file exists and is not to be resumed, or is of other inputs;
+  /// Throws InputError when the file exists and is not to be resumed, is no such file, or is of
+  /// other inputs;
   /// MachineError when it cannot be written.
   ResultsLog(std::string path, const Evaluator& evaluator, Mode mode);
 
@@ -29,6 +30,7 @@ class ResultsLog {
   void append(const std::vector<Override>& sets, const Trial& trial);
 
  private:
+  void check_header(const std::string& line, bool is_whole, const std::string& header) const;
   void load(const std::string& header);
 
   std::string path_;

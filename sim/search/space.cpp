@@ -54,6 +54,25 @@ const yaml::Value* scalar_at(const yaml::Value& root, const std::string& key) {
 
 }  // namespace
 
+std::string set_text(const yaml::Value& value) {
+  std::string text;
+  switch (value.kind) {
+    case yaml::Value::Kind::null:
+      return "null";
+    case yaml::Value::Kind::scalar:
+      return value.quoted ? yaml::word(value.text) : value.text;
+    case yaml::Value::Kind::sequence:
+      for (const yaml::Value& item : value.items)
+        text += (text.empty() ? "" : ", ") + set_text(item);
+      return "[" + text + "]";
+    case yaml::Value::Kind::map:
+      for (const yaml::Entry& entry : value.entries)
+        text += (text.empty() ? "" : ", ") + entry.key + ": " + set_text(entry.value);
+      return "{" + text + "}";
+  }
+  return text;
+}
+
 bool Space::applies(std::size_t axis, const Picks& picks) const {
   const Axis& mine = axes[axis];
   if (mine.needs.empty()) return true;
@@ -128,7 +147,8 @@ Axis read_axis(const std::string& text, const yaml::Value& scenario) {
         "--over {}: {}; write key=v1,v2,..., for example policy.optimizer.buffer_count=8,16,32",
         text, what));
   };
-  if (equals == std::string::npos || equals == 0) throw problem("has no key");
+  if (equals == std::string::npos) throw problem("has no values");
+  if (equals == 0) throw problem("has no key");
   Axis axis{.name = text.substr(0, equals), .options = {}};
   const yaml::Value* now = scalar_at(scenario, axis.name);
   for (const std::string& value : split(text.substr(equals + 1))) {

@@ -70,6 +70,9 @@ Space grid_of(const std::vector<std::string>& texts, const yaml::Value& scenario
 Space default_space(const Scenario& scenario, const yaml::Value& values,
                     const std::vector<std::string>& only = {});
 
+/// A value in the one line that --set takes.
+std::string set_text(const yaml::Value& value);
+
 /// The name of the policy that a section of `values` chooses.
 std::string policy_name(const yaml::Value& values, std::string_view section);
 

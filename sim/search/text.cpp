@@ -6,19 +6,13 @@
 #include "sim/report/table.hpp"
 #include "sim/report/words.hpp"
 #include "sim/search/explain.hpp"
+#include "sim/search/grid.hpp"
 #include "sim/search/pool.hpp"
 
 namespace tidegate {
 namespace {
 
 constexpr double least_told = 0.005;  // of an iteration: what an explanation leaves out is less
-constexpr std::size_t most_rows = 200;
-
-std::string signed_percent(double fraction) {
-  const double percent = 100 * fraction;
-  if (std::abs(percent) < 0.05) return "0 %";
-  return fmt::format("{:+.1f} %", percent);
-}
 
 std::string sets_text(const std::vector<Override>& sets) {
   std::string text;
@@ -210,69 +204,20 @@ std::string counts_text(const TuneReport& r, std::size_t width) {
   return all;
 }
 
-// What the fullest GPU, or the host, needs at its peak.
-std::string need_text(const Candidate& c, bool Need::* kind) {
-  Bytes most;
-  if (!c.trial) return "-";
-  for (const Need& need : c.trial->needs) {
-    if (need.*kind) most = std::max(most, need.bytes);
-  }
-  return to_text(most);
-}
-
-std::string grid_text(const TuneReport& r) {
-  const Tuning& t = r.tuning;
-  Table table{.header = r.axes, .rows = {}, .align = {}};
-  const std::vector<std::string> columns = {"iteration", "tokens/s", "to the best",
-                                            "GPU",       "host",     ""};
-  table.header.insert(table.header.end(), columns.begin(), columns.end());
-  table.align.assign(r.axes.size(), Align::left);
-  table.align.insert(table.align.end(), columns.size() - 1, Align::right);
-  table.align.push_back(Align::left);
-  for (const Candidate& c : t.all) {
-    if (table.rows.size() == most_rows) break;
-    std::vector<std::string> row;
-    for (const auto& [key, value] : c.sets) row.push_back(value);
-    const bool is_timed = c.trial.has_value();
-    row.push_back(is_timed ? to_text(c.trial->iteration_time) : "-");
-    row.push_back(is_timed ? number_text(c.trial->tokens_per_second) : "-");
-    std::string note = trouble_of(c);
-    std::string change = "-";
-    if (is_timed && t.best) {
-      const double slower = c.trial->iteration_time / t.best->trial->iteration_time - 1;
-      change = signed_percent(slower);
-      if (c.picks == t.best->picks)
-        note = "best";
-      else if (note.empty() && slower < t.margin)
-        note = "not to be told apart";
-    }
-    if (!is_timed && note.empty()) note = "not simulated";
-    row.insert(row.end(),
-               {change, need_text(c, &Need::is_gpu), need_text(c, &Need::is_host), note});
-    table.rows.push_back(std::move(row));
-  }
-  std::string text = to_text(table);
-  if (t.all.size() > most_rows)
-    text += fmt::format("{} more: see --csv or --json\n", t.all.size() - most_rows);
-  return text;
-}
-
 }  // namespace
+
+std::string signed_percent(double fraction) {
+  const double percent = 100 * fraction;
+  if (std::abs(percent) < 0.05) return "0 %";
+  return fmt::format("{:+.1f} %", percent);
+}
 
 std::string to_text(const TuneReport& r, std::size_t width) {
   std::string text =
       wrap(fmt::format("{} · {} · {}", r.scenario, r.profile, r.revision), width) + "\n\n";
   if (r.tuning.is_interrupted) text += "Interrupted: the best so far.\n";
   if (r.is_grid) {
-    text += grid_text(r) + "\n" + best_text(r, width) + command_text(r);
-    return text +
-           wrap(
-               fmt::format("Times that differ by less than {:g} % are not told apart. GPU and host "
-                           "are what the fullest GPU reserves and what the host needs, at the "
-                           "peak.",
-                           100 * r.tuning.margin),
-               width) +
-           "\n";
+    return text + grid_text(r) + "\n" + best_text(r, width) + command_text(r) + grid_note(r, width);
   }
   text += today_text(r) + best_text(r, width) + why_text(r, width) + effects_text(r) +
           command_text(r) + runners_up_text(r, width) + bound_text(r, width) +

@@ -247,38 +247,50 @@ class Search {
     }
   }
 
-  // Drops changes one by one as long as the time stays within the margin.
+  // The same without one change; what that change was a condition of goes with it.
+  Picks without(const Picks& of, std::size_t axis) const {
+    Picks fewer(of);
+    fewer[axis] = 0;
+    for (std::size_t b = 0; b < fewer.size(); ++b) {
+      if (!space_.applies(b, fewer)) fewer[b] = 0;
+    }
+    return fewer;
+  }
+
+  // Simulated, with a time within the margin of the best.
+  const Candidate* within(const Picks& picks, Seconds most) const {
+    const Candidate* c = pool_.find(picks);
+    const bool is_near = c != nullptr && c->is_acceptable() && c->trial->iteration_time <= most;
+    return is_near ? c : nullptr;
+  }
+
+  // Each change is taken back alone, which tells what it is worth. Those that are worth less than
+  // the margin are then taken back together, the idlest first, as long as the time stays within it.
   std::optional<Candidate> simplest() {
     const Candidate* best = pool_.best();
     if (best == nullptr) return std::nullopt;
     const Seconds most = best->trial->iteration_time * (1 + options_.margin);
+    std::vector<std::size_t> changed;
+    std::vector<Picks> alone;
+    for (std::size_t a = 0; a < space_.axes.size(); ++a) {
+      const std::vector<Option>& options = space_.axes[a].options;
+      if (options[best->picks[a]].is_today || !options[0].is_today) continue;
+      changed.push_back(a);
+      alone.push_back(without(best->picks, a));
+    }
+    pool_.simulate(alone, "what is worth it");
+    std::vector<std::pair<Seconds, std::size_t>> idle;
+    for (std::size_t i = 0; i < changed.size(); ++i) {
+      if (const Candidate* c = within(alone[i], most))
+        idle.emplace_back(c->trial->iteration_time, changed[i]);
+    }
+    std::ranges::stable_sort(idle);
     const Candidate* now = best;
-    for (bool is_shorter = true; is_shorter;) {
-      is_shorter = false;
-      std::vector<Picks> fewer;
-      for (std::size_t a = 0; a < space_.axes.size(); ++a) {
-        if (space_.axes[a].options[now->picks[a]].is_today) continue;
-        Picks without(now->picks);
-        without[a] = 0;
-        for (std::size_t b = 0; b < without.size(); ++b) {
-          if (!space_.applies(b, without)) without[b] = 0;
-        }
-        if (space_.axes[a].options[0].is_today) fewer.push_back(std::move(without));
-      }
-      pool_.screen(fewer);
-      std::vector<Picks> possible;
-      for (const Picks& p : fewer) {
-        const Candidate* c = pool_.find(p);
-        if (c != nullptr && c->screening.refusal.empty()) possible.push_back(p);
-      }
-      pool_.simulate(possible, "what is worth it");
-      const Candidate* shorter = nullptr;
-      for (const Picks& p : possible) {
-        const Candidate* c = pool_.find(p);
-        if (!c->is_acceptable() || c->trial->iteration_time > most) continue;
-        if (shorter == nullptr || comes_before(*c, *shorter)) shorter = c;
-      }
-      if (shorter != nullptr && !is_over()) now = shorter, is_shorter = true;
+    for (const auto& [time, axis] : idle) {
+      if (is_over()) break;
+      const Picks fewer = without(now->picks, axis);
+      pool_.simulate({fewer}, "what is worth it");
+      if (const Candidate* c = within(fewer, most)) now = c;
     }
     return *now;
   }

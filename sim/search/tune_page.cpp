@@ -7,6 +7,7 @@
 
 #include "sim/plot/chart.hpp"
 #include "sim/report/words.hpp"
+#include "sim/search/grid.hpp"
 #include "sim/search/pool.hpp"
 
 namespace tidegate {
@@ -154,9 +155,8 @@ Html candidates(const TuneReport& r) {
           .align = {Align::left, Align::right, Align::right, Align::right, Align::left}};
   for (const Candidate& c : r.is_grid ? r.tuning.all : r.tuning.runners_up) {
     if (t.rows.size() == most_rows || !r.tuning.best) break;
-    const Seconds best = r.tuning.best->trial->iteration_time;
     t.rows.push_back({sets_text(c), c.trial ? to_text(c.trial->iteration_time) : "-",
-                      c.trial ? percent(c.trial->iteration_time / best - 1) : "-",
+                      c.trial ? percent(slower_than_best(r.tuning, c)) : "-",
                       c.trial ? to_text(gpu_memory(c)) : "-", trouble_of(c)});
   }
   return page::table(t, r.is_grid ? "Every combination" : "Best of other choices");

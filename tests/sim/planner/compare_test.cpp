@@ -134,7 +134,7 @@ TEST_CASE("days are iterations times their length, and the prediction is simulat
   const TemporaryFolder folder;
   const std::string path = folder.write("s.yaml", scenario_text + own_machine);
   const Catalog catalog = read_catalog(folder.write("c.yaml", test::small_catalog()));
-  const Job job = job_of(path, {}, 5.12e6);
+  const Job job = job_of(scenario_source(path), {}, 5.12e6);
   CHECK(job.sequences == 4);
   CHECK(job.tokens_per_iteration() == 512);
   const Comparison c = compare_machines(catalog, job, few());
@@ -153,7 +153,7 @@ TEST_CASE("the comparison is the same for any number of threads", "[plan]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("s.yaml", scenario_text + own_machine);
   const Catalog catalog = read_catalog(folder.write("c.yaml", test::small_catalog()));
-  const Job job = job_of(path, {}, 1e9);
+  const Job job = job_of(scenario_source(path), {}, 1e9);
   CHECK(to_json(compare_machines(catalog, job, few(1))) ==
         to_json(compare_machines(catalog, job, few(2))));
 }
@@ -164,7 +164,8 @@ TEST_CASE("what cannot be built or does not fit stays in the answer with its rea
   std::string text = replaced(test::small_catalog(), "drives: [1, 2], memory: 64 GiB",
                               "drives: [1, 9], memory: [7 GiB, 64 GiB]");
   const Catalog catalog = read_catalog(folder.write("c.yaml", text));
-  const Job job = job_of(folder.write("s.yaml", scenario_text + own_machine), {}, 1e9);
+  const Job job =
+      job_of(scenario_source(folder.write("s.yaml", scenario_text + own_machine)), {}, 1e9);
   const Comparison c = compare_machines(catalog, job, few());
   REQUIRE(c.machines.size() == 4);
   CHECK(c.machines[0].state == Assessment::State::does_not_fit);
@@ -188,7 +189,8 @@ TEST_CASE("a machine whose bound is behind is not simulated, unless all are", "[
                   "    busy: {value: 8 W, assumed: a}\n  stick:");
   text += "  - {host: desk, gpu: card, gpus: 1, drive: gold, drives: 1, memory: 64 GiB}\n";
   const Catalog catalog = read_catalog(folder.write("c.yaml", text));
-  const Job job = job_of(folder.write("s.yaml", scenario_text + own_machine), {}, 1e9);
+  const Job job =
+      job_of(scenario_source(folder.write("s.yaml", scenario_text + own_machine)), {}, 1e9);
   CompareOptions options = few();
   // The bound is below the best time; what the dear machine may cost then decides nothing, so that
   // it is simulated, and is behind.
@@ -203,7 +205,8 @@ TEST_CASE("a machine whose bound is behind is not simulated, unless all are", "[
 TEST_CASE("assess leaves a machine alone when no policy can be fast enough", "[plan]") {
   const TemporaryFolder folder;
   const Catalog catalog = read_catalog(folder.write("c.yaml", test::small_catalog()));
-  const Job job = job_of(folder.write("s.yaml", scenario_text + own_machine), {}, 1e9);
+  const Job job =
+      job_of(scenario_source(folder.write("s.yaml", scenario_text + own_machine)), {}, 1e9);
   AssessOptions options = few().assess;
   const Build build = builds_of(catalog).front();
   const Assessment known = assess(catalog, build, job, options);
@@ -219,8 +222,8 @@ TEST_CASE("assess leaves a machine alone when no policy can be fast enough", "[p
 TEST_CASE("a workload alone needs its batch, and a policy that is not there a start", "[plan]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("s.yaml", scenario_text);
-  CHECK_THROWS_WITH(job_of(path, {}, 1e9), Containing("add --batch"));
-  const Job job = job_of(path, {}, 1e9, 8);
+  CHECK_THROWS_WITH(job_of(scenario_source(path), {}, 1e9), Containing("add --batch"));
+  const Job job = job_of(scenario_source(path), {}, 1e9, 8);
   CHECK(job.sequences == 8);
   CHECK(job.tokens_per_iteration() == 1024);
   const Catalog catalog = read_catalog(folder.write("c.yaml", test::small_catalog()));
@@ -236,7 +239,7 @@ TEST_CASE("a batch that GPUs cannot share is said, not rounded", "[plan]") {
       read_catalog(std::string(TIDEGATE_SOURCE_DIR) + "/catalogs/example_2026.yaml");
   Build build = builds_of(catalog).front();
   build.gpus = 3;  // one rank of three GPUs does not exist, nor do three thirds of four sequences
-  const Assessment a = assess(catalog, build, job_of(path, {}, 1e9), few().assess);
+  const Assessment a = assess(catalog, build, job_of(scenario_source(path), {}, 1e9), few().assess);
   CHECK(a.state == Assessment::State::refused);
   CHECK_THAT(a.reason, Containing("a batch of 4 sequences does not divide over 3 GPUs"));
 }
@@ -244,14 +247,15 @@ TEST_CASE("a batch that GPUs cannot share is said, not rounded", "[plan]") {
 TEST_CASE("machines come from the catalog alone", "[plan]") {
   const TemporaryFolder folder;
   const std::string path = folder.write("s.yaml", scenario_text + own_machine);
-  CHECK_THROWS_WITH(job_of(path, {{"machine.gpus.count", "2"}}, 1e9),
+  CHECK_THROWS_WITH(job_of(scenario_source(path), {{"machine.gpus.count", "2"}}, 1e9),
                     Containing("machines come from the catalog"));
 }
 
 TEST_CASE("JSON is finite and has what docs/plan_json.md names", "[plan]") {
   const TemporaryFolder folder;
   const Catalog catalog = read_catalog(folder.write("c.yaml", test::small_catalog()));
-  const Job job = job_of(folder.write("s.yaml", scenario_text + own_machine), {}, 1e9);
+  const Job job =
+      job_of(scenario_source(folder.write("s.yaml", scenario_text + own_machine)), {}, 1e9);
   const json result = json::parse(to_json(compare_machines(catalog, job, few())));
   CHECK(result.at("schema") == "tidegate.plan/1");
   const std::string docs = [] {
@@ -278,7 +282,7 @@ TEST_CASE("a machine is at least as fast as with the policy of another that fits
   const TemporaryFolder folder;
   const std::string path = folder.write("s.yaml", scenario_text + own_machine);
   const Catalog catalog = read_catalog(folder.write("c.yaml", test::small_catalog()));
-  const Job job = job_of(path, {}, 1e9);
+  const Job job = job_of(scenario_source(path), {}, 1e9);
   const std::vector<Build> builds = builds_of(catalog);
   const Assessment first = assess(catalog, builds.at(0), job, few().assess);
   REQUIRE(first.is_trained());
@@ -298,7 +302,7 @@ TEST_CASE("a policy of another machine that would change the batch is not taken"
   const TemporaryFolder folder;
   const std::string path = folder.write("s.yaml", scenario_text + own_machine);
   const Catalog catalog = read_catalog(folder.write("c.yaml", test::small_catalog()));
-  const Job job = job_of(path, {}, 1e9);
+  const Job job = job_of(scenario_source(path), {}, 1e9);
   Start start = start_of(catalog, builds_of(catalog).at(0), job);
   // Half of the sequences would take half of the time.
   const std::vector<Override> before = start.sets;

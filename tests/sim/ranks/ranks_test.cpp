@@ -51,7 +51,7 @@ class LetterBox final : public Link {
 
 using Make = std::function<std::unique_ptr<Evaluator>()>;
 std::unique_ptr<Evaluator> read_files() {
-  return std::make_unique<Evaluator>(scenario, few_layers);
+  return std::make_unique<Evaluator>(scenario_source(scenario), few_layers);
 }
 
 // Does `search` on rank 0 of `size`, with others that serve.
@@ -126,7 +126,7 @@ TEST_CASE("what goes wrong elsewhere is thrown here", "[ranks]") {
   }
   SECTION("another scenario under the same name") {
     const Make other = [] {
-      return std::make_unique<Evaluator>(scenario,
+      return std::make_unique<Evaluator>(scenario_source(scenario),
                                          std::vector<Override>{{"workload.network.layers", "3"}});
     };
     const auto search = [&] { over_ranks(2, 1, other, [](Ranks&, const Evaluator&) {}); };

@@ -49,6 +49,19 @@ TEST_CASE("the text begins with the verdict, the speed and what holds it back", 
                        "No schedule of these tasks beats 7 s (longest chain of dependences).\n"));
 }
 
+TEST_CASE("where a faster one of the most exposed gains little, what binds is named", "[text]") {
+  Report report = full_run(20).report();
+  const std::string exposed = "Most exposed: gpu* (2), 45 % busy and 45 % exposed";
+  report.elasticities = {{"gpu* (2)", 0.14}, {"drive", 0.18}};
+  CHECK(has(to_text(report, 200),
+            exposed + "; but drive binds (0.18 % shorter for 1 %, gpu* (2) 0.14 %).\n"));
+  report.elasticities = {{"gpu* (2)", 0.18}, {"drive", 0.14}};
+  CHECK(has(to_text(report, 200), exposed + ".\n"));
+  // Neither is worth a word.
+  report.elasticities = {{"gpu* (2)", 0}, {"drive", 0.01}};
+  CHECK(has(to_text(report, 200), exposed + ".\n"));
+}
+
 TEST_CASE("changes that fit are told with their flags, cost and peaks", "[text]") {
   Report report = full_run(10).report();
   report.fixes = {.tried = 7,

@@ -30,7 +30,7 @@ const RokPlot::Curve& curve(const RokPlot& plot, const std::string& name) {
 
 TEST_CASE("keeping needs the most memory and is the fastest, full recomputation the contrary",
           "[rok]") {
-  const RokPlot plot = rok_plot(llama, small, {.micro_batches = {4, 8, 16}});
+  const RokPlot plot = rok_plot(scenario_source(llama), small, {.micro_batches = {4, 8, 16}});
   const auto &keep = curve(plot, "keep"), &full = curve(plot, "recompute full"),
              &selective = curve(plot, "recompute selective");
   for (std::size_t i = 0; i < 3; ++i) {
@@ -50,7 +50,8 @@ TEST_CASE("keeping needs the most memory and is the fastest, full recomputation 
 TEST_CASE("activations are in proportion to the micro-batch", "[rok]") {
   // Of a single GPU in stage 0, at the start of backward: gradients have hardly come, all else is
   // in proportion. (With a micro-batch of 1 the peak is at the end of backward, and all gradients.)
-  const RokPlot plot = rok_plot(llama, small, {.policies = {"keep"}, .micro_batches = {4, 8, 16}});
+  const RokPlot plot =
+      rok_plot(scenario_source(llama), small, {.policies = {"keep"}, .micro_batches = {4, 8, 16}});
   const auto& p = plot.curves.at(0).points;
   const auto above = [&](std::size_t a, std::size_t b) {
     return (p[b].activation_peak - p[a].activation_peak).value();
@@ -60,14 +61,15 @@ TEST_CASE("activations are in proportion to the micro-batch", "[rok]") {
 
 TEST_CASE("the room is what parameters and optimizer states leave", "[rok]") {
   // 6738415616 parameters, 2 B each and 12 B of states.
-  const RokPlot plot = rok_plot(llama, small, {.policies = {"keep"}, .micro_batches = {1}});
+  const RokPlot plot =
+      rok_plot(scenario_source(llama), small, {.policies = {"keep"}, .micro_batches = {1}});
   const Scenario scenario = load_scenario(llama, small);
   const Gpu& gpu = scenario.machine.gpu(0);
   CHECK(plot.room.value() == Approx((gpu.memory - gpu.context).value() - 14 * 6738415616.0));
 }
 
 TEST_CASE("a curve ends with the first size that does not fit", "[rok]") {
-  const RokPlot plot = rok_plot(llama, small);
+  const RokPlot plot = rok_plot(scenario_source(llama), small);
   for (const RokPlot::Curve& c : plot.curves) {
     INFO(c.name);
     REQUIRE(!c.points.empty());
@@ -81,14 +83,15 @@ TEST_CASE("a curve ends with the first size that does not fit", "[rok]") {
 }
 
 TEST_CASE("curves are chosen by name, and wrong ones refused", "[rok]") {
-  const RokPlot plot = rok_plot(llama, small, {.policies = {"full", "keep"}, .micro_batches = {1}});
+  const RokPlot plot =
+      rok_plot(scenario_source(llama), small, {.policies = {"full", "keep"}, .micro_batches = {1}});
   REQUIRE(plot.curves.size() == 2);
   CHECK(plot.curves[0].name == "recompute full");
   CHECK(plot.curves[0].policy == "full recomputation");
   CHECK(plot.curves[1].name == "keep");
-  CHECK_THROWS_WITH(rok_plot(llama, small, {.policies = {"kept"}}),
+  CHECK_THROWS_WITH(rok_plot(scenario_source(llama), small, {.policies = {"kept"}}),
                     Containing("there are: keep, full, selective"));
-  CHECK_THROWS_AS(rok_plot(llama, small, {.micro_batches = {0}}), InputError);
+  CHECK_THROWS_AS(rok_plot(scenario_source(llama), small, {.micro_batches = {0}}), InputError);
 }
 
 TEST_CASE("every point is in the text, the JSON and the chart", "[rok]") {

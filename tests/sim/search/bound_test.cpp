@@ -51,7 +51,7 @@ Picks random_picks(const Space& space, std::mt19937& random) {
 TEST_CASE("no simulation is faster or needs less than its bound", "[bound][laws]") {
   std::mt19937 random(20261130);
   for (const Case& c : cases) {
-    const Evaluator evaluator(scenarios + c.file, c.overrides);
+    const Evaluator evaluator(scenario_source(scenarios + c.file), c.overrides);
     const Space space = default_space(evaluator.scenario({}), evaluator.values());
     std::size_t compared = 0, fitting = 0;
     for (int i = 0; i < 4000 && compared < 60; ++i) {

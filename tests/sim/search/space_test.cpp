@@ -59,7 +59,7 @@ TEST_CASE("what is no axis is refused with what would be right", "[space]") {
 TEST_CASE("every option of the usual space is a configuration somewhere", "[space]") {
   for (const std::string& name : shipped) {
     INFO(name);
-    const Evaluator evaluator(scenarios + name + ".yaml", {});
+    const Evaluator evaluator(scenario_source(scenarios + name + ".yaml"), {});
     const Space space = space_of(evaluator);
     CHECK(space.axes[0].options[0].sets.empty());
     CHECK(space.sets_of(space.today()).empty());
@@ -81,7 +81,7 @@ TEST_CASE("every option of the usual space is a configuration somewhere", "[spac
 }
 
 TEST_CASE("the batch is divided at the same tokens per iteration", "[space]") {
-  const Evaluator evaluator(scenarios + "llama31_8b_h200.yaml", {});
+  const Evaluator evaluator(scenario_source(scenarios + "llama31_8b_h200.yaml"), {});
   const Space space = space_of(evaluator);
   const auto batch = std::ranges::find(space.axes, "batch and parallelism", &Axis::name);
   REQUIRE(batch != space.axes.end());
@@ -96,7 +96,7 @@ TEST_CASE("the batch is divided at the same tokens per iteration", "[space]") {
 }
 
 TEST_CASE("only some choices can be asked for", "[space]") {
-  const Evaluator evaluator(scenarios + "mlp_offload_70b.yaml", {});
+  const Evaluator evaluator(scenario_source(scenarios + "mlp_offload_70b.yaml"), {});
   const Scenario scenario = evaluator.scenario({});
   const Space space = default_space(scenario, evaluator.values(), {"buffer_count", "cache"});
   // policy.optimizer.buffer_count: 10 values, of which 25 is the scenario's; cache true and false;

@@ -99,7 +99,7 @@ std::vector<std::string> lines_of(const std::string& path) {
 TEST_CASE("the tuned configuration is the optimum of small spaces", "[tune]") {
   for (const Small& small : small_spaces) {
     INFO(small.file);
-    const Evaluator evaluator(scenarios + small.file, small.overrides);
+    const Evaluator evaluator(scenario_source(scenarios + small.file), small.overrides);
     const Space space = grid(evaluator, small);
     const Tuning tuning = tune(evaluator, space, {.threads = 2});
     const double best = exhaustive(small, space);
@@ -116,7 +116,7 @@ TEST_CASE("the tuned configuration is the optimum of small spaces", "[tune]") {
 
 TEST_CASE("bounds spare simulations and count what they spare", "[tune]") {
   const Small& small = small_spaces[1];
-  const Evaluator evaluator(scenarios + small.file, small.overrides);
+  const Evaluator evaluator(scenario_source(scenarios + small.file), small.overrides);
   const Tuning tuning = tune(evaluator, grid(evaluator, small), {});
   const Tuning::Counts& n = tuning.counts;
   // 4 optimizers x 2 activations x 2 micro-batches x 2 stages; three optimizers need stage 3.
@@ -129,7 +129,7 @@ TEST_CASE("bounds spare simulations and count what they spare", "[tune]") {
 
 TEST_CASE("the number of threads changes nothing", "[tune]") {
   const Small& small = small_spaces[0];
-  const Evaluator evaluator(scenarios + small.file, small.overrides);
+  const Evaluator evaluator(scenario_source(scenarios + small.file), small.overrides);
   const Space space = grid(evaluator, small);
   const Tuning one = tune(evaluator, space, {.threads = 1});
   const Tuning four = tune(evaluator, space, {.threads = 4});
@@ -142,7 +142,7 @@ TEST_CASE("the number of threads changes nothing", "[tune]") {
 }
 
 TEST_CASE("a simulation of the search says what predict says", "[tune]") {
-  const Evaluator evaluator(scenarios + "mlp_offload_70b.yaml", {});
+  const Evaluator evaluator(scenario_source(scenarios + "mlp_offload_70b.yaml"), {});
   const std::vector<Override> sets = {{"policy.optimizer.buffer_count", "16"}};
   const Trial trial = evaluator.simulate(sets);
   Scenario scenario = load_scenario(evaluator.path(), sets);
@@ -166,7 +166,7 @@ TEST_CASE("a simulation of the search says what predict says", "[tune]") {
 }
 
 TEST_CASE("limits hold back what exceeds them", "[tune]") {
-  const Evaluator evaluator(scenarios + cheap.file, cheap.overrides);
+  const Evaluator evaluator(scenario_source(scenarios + cheap.file), cheap.overrides);
   const Space space = grid(evaluator, cheap);
   const Machine& machine = evaluator.scenario({}).machine;
   const Tuning free = tune(evaluator, space, {});
@@ -209,7 +209,7 @@ TEST_CASE("limits hold back what exceeds them", "[tune]") {
 TEST_CASE("a drive that would wear out too soon is no choice", "[tune]") {
   // 4 layers write 12 B for each of some 4e9 parameters an iteration of some 20 s: 100 TB a year
   // would be 2.5 GB in 800 s. An endurance of 1 TB lasts less than a day.
-  const Evaluator evaluator(scenarios + cheap.file,
+  const Evaluator evaluator(scenario_source(scenarios + cheap.file),
                             {{"workload.network.layers", "4"},
                              {"machine.paths.nvme.endurance", "{value: 1 TB, assumed: toy}"}});
   TuneOptions options;
@@ -225,7 +225,7 @@ TEST_CASE("a drive that would wear out too soon is no choice", "[tune]") {
 TEST_CASE("finished simulations are taken over from a file that was cut off", "[tune]") {
   const TemporaryFolder folder;
   const std::string path = (folder.path() / "results.jsonl").string();
-  const Evaluator evaluator(scenarios + cheap.file, cheap.overrides);
+  const Evaluator evaluator(scenario_source(scenarios + cheap.file), cheap.overrides);
   const Space space = grid(evaluator, cheap);
   TuneOptions options;
   options.simulates_all = true;
@@ -251,12 +251,48 @@ TEST_CASE("finished simulations are taken over from a file that was cut off", "[
   }
   CHECK(lines_of(path).size() == 7);
   CHECK_THROWS_AS(ResultsLog(path, evaluator, ResultsLog::Mode::fresh), InputError);
-  const Evaluator other(scenarios + cheap.file, {{"workload.network.layers", "5"}});
+  const Evaluator other(scenario_source(scenarios + cheap.file),
+                        {{"workload.network.layers", "5"}});
   CHECK_THROWS_AS(ResultsLog(path, other, ResultsLog::Mode::resume), InputError);
 }
 
+TEST_CASE("a file that holds no results is refused and left as it is", "[tune]") {
+  const TemporaryFolder folder;
+  const Evaluator evaluator(scenario_source(scenarios + cheap.file), cheap.overrides);
+  for (const std::string text : {"notes\n", "notes without an end", "[1]\n", "{\"schema\": 1}\n"}) {
+    const std::string path = folder.write("notes.txt", text);
+    CHECK_THROWS_WITH(ResultsLog(path, evaluator, ResultsLog::Mode::resume),
+                      Containing("notes.txt:1: is no file of results"));
+    std::ifstream in(path);
+    CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == text);
+  }
+}
+
+TEST_CASE("what is worth a change takes few simulations", "[tune]") {
+  const Evaluator evaluator(scenario_source(scenarios + "mlp_offload_70b.yaml"),
+                            {{"workload.network.layers", "8"}});
+  const Space space =
+      default_space(evaluator.scenario({}), evaluator.values(), {"optimizer", "zero"});
+  std::size_t before = 0, after = 0;
+  TuneOptions options;
+  options.most_simulations = 60;
+  options.progress = [&](const TuneOptions::Progress& p) {
+    (std::string(p.doing) == "what is worth it" ? after : before) = p.done;
+  };
+  const Tuning tuning = tune(evaluator, space, options);
+  REQUIRE(tuning.best);
+  const std::size_t changes = tuning.best->changes.size();
+  REQUIRE(changes >= 4);
+  // Each change alone, and each once more in turn.
+  CHECK(after <= before + 2 * changes);
+  REQUIRE(tuning.simplest);
+  CHECK(tuning.simplest->trial->iteration_time <=
+        tuning.best->trial->iteration_time * (1 + options.margin));
+  CHECK(tuning.simplest->changes.size() <= changes);
+}
+
 TEST_CASE("a search that is stopped has the best so far", "[tune]") {
-  const Evaluator evaluator(scenarios + cheap.file, cheap.overrides);
+  const Evaluator evaluator(scenario_source(scenarios + cheap.file), cheap.overrides);
   const Space space = grid(evaluator, cheap);
   std::atomic<int> asked = 0;
   TuneOptions options;
