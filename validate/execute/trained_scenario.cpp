@@ -13,6 +13,7 @@
 #include "sim/policy/build_plan.hpp"
 #include "sim/report/period.hpp"
 #include "validate/execute/checkpoint.hpp"
+#include "validate/train/matrix.hpp"
 #include "validate/train/operators.hpp"
 
 namespace tidegate {
