@@ -238,11 +238,13 @@ void add_validate_suite(CLI::App& validate, int& code) {
       "  tidegate validate suite --native --storage /mnt/nvme0 --html native.html\n"
       "A native suite measures this machine's rates, runs every case, and so on five times; runs "
       "beside\n"
-      "other work do not count. Each run is predicted with the rates just before and just after it: "
+      "other work do not count. Each run is predicted with the rates just before and just after "
+      "it: "
       "the\n"
-      "median error of these predictions has a gate of 10 %. The error of a forecast with the rates "
+      "median error of these predictions has a gate of 10 %. The error of a forecast with the "
+      "rates "
       "before\n"
-      "all runs is shown beside it. It writes up to 100 GiB to the drive.\n"
+      "all runs is shown beside it. It writes some 250 GB to the drive.\n"
       "Exit code 1 when an error is outside its gate, 5 when too few native cases have clean runs, "
       "130 on Ctrl-C.");
   suite->callback([flags, &code] { code = interruptible([&] { return suite_command(*flags); }); });
