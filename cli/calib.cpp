@@ -83,8 +83,7 @@ calib::Outcome run_with_progress(const calib::RunOptions& options, calib::Team& 
   return calib::run(options, team, [&](const calib::ProgressNow& now) { progress(now); });
 }
 
-int calib_command(const CalibFlags& flags) {
-  const calib::RunOptions options = options_of(flags);
+int calibrate(const calib::RunOptions& options, const CalibFlags& flags) {
   if (flags.dry_run) {
     print(calib::dry_run_text(options));
     return 0;
@@ -96,6 +95,17 @@ int calib_command(const CalibFlags& flags) {
   if (speaks) print(flags.json ? calib::to_json(outcome) : calib::to_text(outcome));
   constexpr int interrupted = 130;
   return outcome.is_complete ? 0 : interrupted;
+}
+
+int calib_command(const CalibFlags& flags) {
+  calib::RunOptions options;
+  try {
+    options = options_of(flags);
+  } catch (const InputError&) {
+    if (is_speaker()) throw;
+    return fail_silently();
+  }
+  return calibrate(options, flags);
 }
 
 void show_command(const CalibFlags& flags) {

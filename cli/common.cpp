@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
 #include "cli/keys.hpp"
 #include "models/base/error.hpp"
+#include "models/base/launch.hpp"
 #include "models/base/yaml.hpp"
 #include "models/profile.hpp"
 
@@ -58,6 +61,13 @@ void print(const std::string& text) {
       std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (is_written || errno == EPIPE) return;
   throw MachineError(fmt::format("standard output: cannot be written: {}", std::strerror(errno)));
+}
+
+bool is_speaker() { return is_speaker(launch_environment()); }
+
+int fail_silently() {
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  return 2;
 }
 
 std::string not_a_folder(const std::string& path) {

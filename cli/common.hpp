@@ -16,6 +16,13 @@ namespace tidegate {
 /// MachineError.
 void print(const std::string& text);
 
+/// Of processes that a launcher started with the same command, the one that says what is wrong with
+/// it (models/base/launch.hpp).
+bool is_speaker();
+/// For the others: exit code 2, after the speaker has had a second to say it; a launcher ends all
+/// when one fails.
+int fail_silently();
+
 /// The path, unless it is a folder: then InputError.
 std::string not_a_folder(const std::string& path);
 

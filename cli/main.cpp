@@ -230,6 +230,14 @@ std::string command_line(int argc, char** argv) {
   return text;
 }
 
+// Help is no error.
+int tell(const CLI::App& app, const CLI::ParseError& error) {
+  const bool is_answer = error.get_exit_code() == 0;
+  if (!is_speaker()) return is_answer ? 0 : fail_silently();
+  app.exit(error);
+  return is_answer ? 0 : 2;
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Tidegate predicts the speed and memory of offloaded training before it runs."};
   app.set_version_flag("--version", fmt::format("tidegate {} ({})", TIDEGATE_VERSION, revision()));
@@ -278,7 +286,7 @@ int run(int argc, char** argv) {
     fmt::print(stderr, "{}", unexpected_text(app));
     return 2;
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    return tell(app, error);
   }
   if (app.get_subcommands().empty()) print(app.help());
   return code;

@@ -20,12 +20,24 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// mpirun -n 1 tidegate calib FIRST : -n 1 tidegate calib SECOND
-Finished on_two(const Words& first, const Words& second) {
-  // Open MPI asks whether root, and more processes than cores, are meant.
+// Open MPI asks whether root, and more processes than cores, are meant.
+void allow_any_number() {
   setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
   setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
+}
+
+// mpirun -n COUNT tidegate calib FLAGS
+Finished on_all(int count, const Words& flags) {
+  allow_any_number();
+  Words all = {TIDEGATE_MPIEXEC, "-n", std::to_string(count), TIDEGATE_EXECUTABLE, "calib"};
+  all.insert(all.end(), flags.begin(), flags.end());
+  return tidegate::test::run(all);
+}
+
+// mpirun -n 1 tidegate calib FIRST : -n 1 tidegate calib SECOND
+Finished on_two(const Words& first, const Words& second) {
+  allow_any_number();
   Words all = {TIDEGATE_MPIEXEC};
   for (const Words& own : {first, second}) {
     if (all.size() > 1) all.emplace_back(":");
@@ -93,6 +105,9 @@ TEST_CASE("what two nodes share is measured by both at once and simulated as sha
   CHECK_THAT(profile, Containing("pfs.shared: {verdict: ok, evidence: all 2 processes see one"));
   CHECK_THAT(profile, Containing("client_read: {value:") && Containing("client_write: {value:"));
   CHECK_THAT(profile, Containing("shared: true") && Containing("clients 2, "));
+  CHECK_THAT(profile, Containing("pfs.shared.read_other:") &&
+                          Containing("pfs.client_cache: {verdict:"));
+  CHECK_THAT(profile, Containing("nodes: {verdict: not_told, evidence: one pass on 2 nodes"));
   // Each client's own rate stands beside those of the nodes.
   CHECK_THAT(profile, Containing("/clients=2: ["));
   folder.write("node.yaml", workstation_with(profile));
@@ -129,4 +144,17 @@ TEST_CASE("what is wrong for one process ends all of them with its message", "[c
   CHECK(run.code == 2);
   CHECK_THAT(run.err, Containing(missing) && Containing("another process of this run failed"));
   CHECK_FALSE(fs::exists(out));
+}
+
+TEST_CASE("a flag that is wrong on every process is told once", "[calib]") {
+  for (const Words& wrong :
+       {Words{"--no-such-flag"}, Words{"--write-budget", "much"}, Words{"--passes", "0"}}) {
+    const Finished run = on_all(3, wrong);
+    INFO(run.err << run.out);
+    CHECK(run.code == 2);
+    const std::string said = run.err + run.out;
+    const std::size_t first = said.find(wrong[0]);
+    REQUIRE(first != std::string::npos);
+    CHECK(said.find(wrong[0], first + 1) == std::string::npos);
+  }
 }

@@ -94,6 +94,21 @@ bool are_gone(const std::vector<pid_t>& processes) {
 
 }  // namespace
 
+TEST_CASE("training in bf16 says how it multiplies, and is equal without instructions for it too",
+          "[cli][train]") {
+  const Finished usual = train({"--steps", "2", "--set", "workload.dtype=bf16"});
+  CHECK(usual.code == 0);
+  CHECK_THAT(usual.out, Containing("Equal: all losses of 2 steps"));
+  CHECK_THAT(usual.out, Containing("Matrices were multiplied"));
+  // oneDNN's own switch: as on a CPU without AVX512_BF16.
+  setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE", 1);
+  const Finished without = train({"--steps", "2", "--set", "workload.dtype=bf16"});
+  unsetenv("ONEDNN_MAX_CPU_ISA");
+  CHECK(without.code == 0);
+  CHECK_THAT(without.out, Containing("Equal: all losses of 2 steps"));
+  CHECK_THAT(without.out, Containing("Matrices were multiplied of the bf16 numbers in fp32 by"));
+}
+
 TEST_CASE("validate run --train says that training is the same, in text and JSON", "[cli][docs]") {
   const Finished text = train({"--steps", "2"});
   INFO(text.err);

@@ -57,6 +57,9 @@ Check page_cache(const rig::ScratchFile& file, std::int64_t size);
 /// when reading again is more than 1.2 times as fast, and faster in all pairs.
 Check judge_cache(std::span<const double> first, std::span<const double> again,
                   std::int64_t region);
+/// Rates at which clients of a shared file system read their own files and those of others, pass by
+/// pass: suspected as above.
+Check judge_client_cache(std::span<const double> own, std::span<const double> other);
 /// Bytes that the device counted over bytes that we moved, several times: suspected when the median
 /// lies outside 0.98 to 1.05.
 Check judge_device_bytes(std::span<const double> ratios);

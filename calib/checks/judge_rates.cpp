@@ -66,6 +66,18 @@ Check judge_cache(std::span<const double> first, std::span<const double> again,
                     "files larger than the cache")};
 }
 
+Check judge_client_cache(std::span<const double> own, std::span<const double> other) {
+  const Pairs pairs = ratios(own, other);
+  const Verdict verdict = pairs.above(1.2);
+  const std::string numbers =
+      fmt::format("what a client wrote itself is read {}, files of others {}", pairs.text(),
+                  to_text(BytesPerSecond(median(other))));
+  return {"client_cache", verdict,
+          explained(verdict, numbers,
+                    "the client's cache answers; state that another node reads back comes at the "
+                    "rate of read_other")};
+}
+
 Check judge_device_bytes(std::span<const double> ratios) {
   const double ratio = median(ratios);
   const auto numbers = fmt::format("the device counted {:.3f} of the bytes that we read", ratio);

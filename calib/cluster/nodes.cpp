@@ -1,56 +1,30 @@
 #include "calib/cluster/nodes.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include <fmt/core.h>
 
+#include "calib/cluster/seen.hpp"
 #include "calib/node/estimate.hpp"
 
 namespace tidegate::calib {
-namespace {
 
-struct NodeValue {
-  std::size_t node;
-  Estimate estimate;
-};
+double NodeRow::value() const { return median(blocks); }
 
-// How many times slower `value` is than `typical`.
-double slowness(Unit unit, double value, double typical) {
-  return unit == Unit::seconds ? value / typical : typical / value;
-}
-
-double pooled_spread(const std::vector<NodeValue>& values) {
-  double squares = 0;
-  for (const NodeValue& v : values) squares += v.estimate.spread * v.estimate.spread;
-  return std::sqrt(squares / static_cast<double>(values.size()));
-}
-
-struct Seen {
-  Unit unit;
-  std::vector<NodeValue> values;
-};
 std::map<std::string, Seen> seen_on(const std::vector<NodeMeasurements>& nodes) {
   std::map<std::string, Seen> rows;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     for (const RowResult& row : nodes[n].measurements.rows) {
-      if (!row.faults.empty() || block_values(row).empty()) continue;
-      Seen& seen = rows.try_emplace(row.row.id(), Seen{row.row.unit, {}}).first->second;
-      seen.values.push_back({n, estimate(row)});
+      std::vector<double> blocks = block_values(row);
+      if (!row.faults.empty() || blocks.empty()) continue;
+      Seen& seen =
+          rows.try_emplace(row.row.id(), Seen{row.row.unit, row.row.gate, {}}).first->second;
+      seen.nodes.push_back({n, std::move(blocks)});
     }
   }
   return rows;
 }
-
-double typical_of(Unit unit, const std::vector<NodeValue>& values) {
-  std::vector<double> all;
-  for (const NodeValue& v : values) all.push_back(v.estimate.value);
-  if (all.size() > 2) return median(all);
-  return unit == Unit::seconds ? std::ranges::min(all) : std::ranges::max(all);
-}
-
-}  // namespace
 
 Measurements pooled(const std::vector<NodeMeasurements>& nodes) {
   Measurements all;
@@ -81,31 +55,12 @@ Measurements pooled(const std::vector<NodeMeasurements>& nodes) {
   return all;
 }
 
-std::vector<Outlier> outliers(const std::vector<NodeMeasurements>& nodes) {
-  const std::map<std::string, Seen> rows = seen_on(nodes);
-  std::vector<Outlier> found;
-  for (const auto& [id, seen] : rows) {
-    if (seen.values.size() < 2 || seen.unit == Unit::fraction) continue;
-    const double typical = typical_of(seen.unit, seen.values);
-    const double bound = 1 + std::max(0.05, 3 * pooled_spread(seen.values));
-    for (const NodeValue& v : seen.values) {
-      const double factor = slowness(seen.unit, v.estimate.value, typical);
-      if (factor > bound) {
-        found.push_back(
-            {nodes[v.node].id, id, v.estimate.value, typical, name_of(seen.unit), factor});
-      }
-    }
-  }
-  std::ranges::stable_sort(found, std::ranges::greater(), &Outlier::factor);
-  return found;
-}
-
 std::vector<NodeSpread> spreads(const std::vector<NodeMeasurements>& nodes) {
   std::vector<NodeSpread> all;
   for (const auto& [id, seen] : seen_on(nodes)) {
-    if (seen.values.size() < 2) continue;
+    if (seen.nodes.size() < 2) continue;
     std::vector<double> values;
-    for (const NodeValue& v : seen.values) values.push_back(v.estimate.value);
+    for (const NodeRow& node : seen.nodes) values.push_back(node.value());
     all.push_back({id, name_of(seen.unit), std::ranges::min(values), median(values),
                    std::ranges::max(values)});
   }

@@ -25,10 +25,20 @@ struct Outlier {
   const char* unit = "";
   double factor = 1;  ///< how many times slower
 };
-/// Slower than the typical node (the median of three or more, the better of two) by more than 5 %
-/// and by more than three times the pooled spread between passes of that row; the worst first. A
-/// node is fast at times and slow at seconds.
+/// Slower than the others (their median) by more than 5 % and by more than noise makes in one
+/// cluster of a thousand; the worst first. A node is fast at times and slow at seconds.
+///
+///   t = log(slowness) / scale,   p by Student's distribution, one-sided, times nodes and rows
+///   (Bonferroni); slow: p < 0.001
+///
+/// scale is the larger of what blocks of a node deviate by, which two passes tell, and what the
+/// other nodes differ by, which three others tell (it holds what no pass shows: that equal nodes
+/// are not quite equal). Both are drawn towards those of all rows of the kind
+/// (calib/fit/noise.hpp). With fewer than two passes and fewer than four nodes no node is called
+/// slow.
 std::vector<Outlier> outliers(const std::vector<NodeMeasurements>& nodes);
+/// Why no node could be called slow, were one; empty where that can be told.
+std::string why_not_judged(const std::vector<NodeMeasurements>& nodes);
 
 /// Least, middle and most over the nodes, row by row; rows that one node alone has are left out.
 std::vector<NodeSpread> spreads(const std::vector<NodeMeasurements>& nodes);

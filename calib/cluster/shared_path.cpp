@@ -5,9 +5,12 @@
 #include <cstdlib>
 #include <limits>
 #include <optional>
+#include <sstream>
 
 #include <fmt/core.h>
 
+#include "calib/cluster/neighbour.hpp"
+#include "calib/cluster/told.hpp"
 #include "calib/rig/interrupt.hpp"
 #include "calib/storage/rows.hpp"
 #include "models/base/error.hpp"
@@ -19,48 +22,16 @@ namespace {
 constexpr std::int64_t block = mib;
 constexpr std::size_t depth = 16;
 constexpr std::array<double, 2> caps = {0.5, 1};  // of the write rate, beside reads
-// Of a client's budget: a file and a part of it again to see how fast it is overwritten; what is
-// under way at the end of a sample.
-constexpr double files = 1.25, kept = 0.95;
+// Of a client's budget: a file and a part of it again to see how fast it is overwritten, and half
+// of a file for another client; what is under way at the end of a sample.
+constexpr double files = 1.75, kept = 0.95;
 
-struct Moved {
-  double read = 0, written = 0, seconds = 0;
-  bool is_verified = true;
-};
 struct Step {
   const char* kind = "read";
   double cap = 0;  // of mixed ones
   std::int32_t clients = 1;
   bool is_mixed() const { return cap > 0; }
 };
-
-// What a step was in all, and of each client; the failure of any.
-struct Told {
-  double read = 0, written = 0, seconds = 0;
-  bool is_verified = true;
-  std::string failure;
-  std::vector<double> read_rates, written_rates;  // by rank, 0 where it did not take part
-};
-
-Told sum_of(const std::vector<std::string>& texts) {
-  Told told;
-  for (const std::string& text : texts) {
-    char* rest = nullptr;
-    Moved m;
-    m.read = std::strtod(text.c_str(), &rest);
-    m.written = std::strtod(rest, &rest);
-    m.seconds = std::strtod(rest, &rest);
-    m.is_verified = std::strtod(rest, &rest) > 0;
-    told.read += m.read, told.written += m.written;
-    told.seconds = std::max(told.seconds, m.seconds);
-    told.is_verified = told.is_verified && m.is_verified;
-    told.read_rates.push_back(m.seconds > 0 ? m.read / m.seconds : 0);
-    told.written_rates.push_back(m.seconds > 0 ? m.written / m.seconds : 0);
-    if (*rest == ' ') ++rest;
-    if (told.failure.empty()) told.failure = rest;
-  }
-  return told;
-}
 
 class SharedRun {
  public:
@@ -109,16 +80,9 @@ class SharedRun {
     }
     std::ranges::replace(failure, '\n', ' ');
     team_.barrier();  // asleep until the slowest is there
-    const auto texts =
-        team_.gather(fmt::format("{:.17g} {:.17g} {:.17g} {} {}", moved.read, moved.written,
-                                 moved.seconds, moved.is_verified ? 1 : 0, failure));
-    Told told = sum_of(texts);
-    const std::string total =
-        team_.broadcast(fmt::format("{:.17g} {:.17g} {:.17g} {} {}", told.read, told.written,
-                                    told.seconds, told.is_verified ? 1 : 0, told.failure));
-    if (team_.rank() != 0) {
-      told = sum_of({total});
-    }
+    Told told = sum_of(team_.gather(to_line(moved, failure)));
+    const std::string total = team_.broadcast(to_line(told.all, told.failure));
+    if (team_.rank() != 0) told = sum_of({total});
     is_interrupted_ = team_.any(rig::is_interrupted());
     failure_ = is_interrupted_ ? "interrupted" : told.failure;
     return told;
@@ -130,11 +94,13 @@ class SharedRun {
       Setup setup;
       setup.file_size = file_;
       setup.write_budget = Bytes(plan_.budget.value() / team_.size());
-      setup.seed = plan_.seed + static_cast<std::uint64_t>(team_.rank());
+      setup.seed = seed_of(team_.rank());
       target_.emplace(plan_.path, setup, 1);
       target_->prepare();
+      offered_.emplace(*target_, offered_size());
       return Moved{0, target_->write_rate().value(), 1, true};
     });
+    names_ = names_of_all();
     fastest_ = std::strtod(
         team_
             .broadcast(fmt::format("{:.17g}",
@@ -144,6 +110,34 @@ class SharedRun {
     return failure_.empty();
   }
 
+  std::uint64_t seed_of(std::int32_t rank) const {
+    return plan_.seed + static_cast<std::uint64_t>(rank);
+  }
+  std::int64_t offered_size() const {
+    return static_cast<std::int64_t>(file_.value()) / 2 / block * block;
+  }
+
+  // Of the files that are offered, by rank.
+  std::vector<std::string> names_of_all() {
+    std::string all;
+    for (const std::string& name : team_.gather(offered_ ? offered_->name() : "-")) {
+      all += name + "\n";
+    }
+    std::istringstream lines(team_.broadcast(all));
+    std::vector<std::string> names;
+    for (std::string name; std::getline(lines, name);) names.push_back(name);
+    return names;
+  }
+
+  // Opens the file of another client, of the next one in every pass.
+  Moved open_neighbour(std::int32_t pass) {
+    const std::int32_t others = team_.size() - 1;
+    const std::int32_t whose = (team_.rank() + 1 + pass % others) % team_.size();
+    neighbour_.emplace(plan_.path, names_[static_cast<std::size_t>(whose)], offered_size(),
+                       seed_of(whose));
+    return {};
+  }
+
   void take_passes() {
     for (std::int32_t pass = 0; pass < plan_.passes && failure_.empty(); ++pass) {
       for (const std::int32_t n : counts_) {
@@ -151,6 +145,8 @@ class SharedRun {
           if (failure_.empty()) take_block({kind, 0, n}, pass);
         }
       }
+      if (failure_.empty()) together(true, [&] { return open_neighbour(pass); });
+      if (failure_.empty()) take_block({"read_other", 0, team_.size()}, pass);
       for (const double cap : caps) {
         if (failure_.empty()) take_block({"mixed", cap, team_.size()}, pass);
       }
@@ -184,6 +180,10 @@ class SharedRun {
     write.direction = Direction::write;
     write.most_bytes = static_cast<std::int64_t>(share_) / block * block;
     write.flushes = target_->access() == rig::Access::buffered;
+    if (step.kind == std::string_view("read_other")) {
+      const StreamResult r = neighbour_->read(read);
+      return {static_cast<double>(r.bytes), 0, r.elapsed.value(), r.wrong_blocks == 0};
+    }
     if (!step.is_mixed()) {
       const bool reads = step.kind == std::string_view("read");
       const StreamResult r = stream(*target_, reads ? read : write);
@@ -209,18 +209,18 @@ class SharedRun {
       if (target_->access() == rig::Access::buffered) row.at.emplace_back("buffered", 1);
       row.at.emplace_back("clients", step.clients);
       const bool has_all = step.clients == team_.size();
-      add_to(result_.all, row, pass, bytes / told.seconds, told, has_all ? rates : Rates{});
+      add_to(result_.all, row, pass, bytes / told.all.seconds, told, has_all ? rates : Rates{});
       for (std::size_t c = 0; c < result_.clients.size() && has_all; ++c) {
         add_to(result_.clients[c], row, pass, rates[c], told, {});
       }
     };
     if (step.is_mixed()) {
-      one("mixed_read", told.read, told.read_rates);
-      one("mixed_write", told.written, told.written_rates);
-    } else if (step.kind == std::string_view("read")) {
-      one("read", told.read, told.read_rates);
+      one("mixed_read", told.all.read, told.read_rates);
+      one("mixed_write", told.all.written, told.written_rates);
+    } else if (step.kind != std::string_view("write")) {
+      one(step.kind, told.all.read, told.read_rates);
     } else {
-      one("write", told.written, told.written_rates);
+      one("write", told.all.written, told.written_rates);
     }
   }
 
@@ -234,8 +234,8 @@ class SharedRun {
       at->blocks.push_back({.pass = pass, .is_converged = true, .samples = {}});
     }
     at->blocks.back().samples.push_back(
-        {.value = value, .at = 0, .elapsed = told.seconds, .spoiled = {}, .series = series});
-    if (!told.is_verified && at->faults.empty()) {
+        {.value = value, .at = 0, .elapsed = told.all.seconds, .spoiled = {}, .series = series});
+    if (!told.all.is_verified && at->faults.empty()) {
       at->faults.emplace_back("contents or checksum differ from what they must be");
     }
     ++m.accepted;
@@ -250,6 +250,9 @@ class SharedRun {
   double share_ = 0;    // bytes that one of them writes
   double fastest_ = 0;  // rate of the fastest client while all write
   std::optional<Target> target_;
+  std::optional<OfferedFile> offered_;
+  std::optional<NeighbourFile> neighbour_;
+  std::vector<std::string> names_;
   std::string failure_;
   bool is_interrupted_ = false;
   SharedResult result_;

@@ -10,13 +10,18 @@
 /// A file system that nodes share, under load of several of them at once.
 ///
 ///   NAME.shared.read, .write              {block, depth, clients}
+///   NAME.shared.read_other                {block, depth, clients}
 ///   NAME.shared.mixed_read, .mixed_write  {block, depth, write_cap, clients}
 ///
 /// A value is what all clients moved, over the time of the slowest, bytes per second; the series of
 /// a sample has each client's own rate. A client is one process with a file of its own, written in
 /// full before. Clients start together and stop after the same time, so that none runs alone at
-/// the end. Counts: 1, 2, 4, … and all; the mix with all only. Which ones take part when not all do
-/// moves on with every pass. No gate: traffic of others cannot be told from that of other clients.
+/// the end. Counts: 1, 2, 4, … and all; the mix and read_other with all only. Which ones take part
+/// when not all do moves on with every pass. No gate: traffic of others cannot be told from that of
+/// other clients.
+///
+/// read reads the client's own file, read_other a second one of half the size that another client
+/// wrote, flushed and closed before it was opened; whose it is moves on with every pass.
 namespace tidegate::calib {
 
 struct SharedPlan {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include <fmt/core.h>
@@ -114,6 +115,34 @@ std::string fits(const Calibration& c, Glyphs glyphs) {
   return text;
 }
 
+std::set<double> values_in(const Table& table, std::size_t column) {
+  std::set<double> values;
+  for (const auto& row : table.rows) values.insert(row[column]);
+  return values;
+}
+
+// Memory of each NUMA node from the CPUs of each: rows are where the CPUs are.
+std::string numa(const Calibration& c) {
+  std::string text;
+  for (const Table& table : c.tables) {
+    if (table.coordinates != std::vector<std::string>{"from", "to"} || table.rows.empty()) continue;
+    text += fmt::format("\n{}, {}: from CPUs of a node (down) in memory of a node (across)\n{:6}",
+                        table.quantity, table.unit, "");
+    const std::set<double> to = values_in(table, 1);
+    for (const double node : to) text += fmt::format(" {:>10}", number(node));
+    for (const double from : values_in(table, 0)) {
+      text += fmt::format("\n  {:>4}", number(from));
+      for (const double node : to) {
+        const auto at = std::ranges::find_if(
+            table.rows, [&](const auto& row) { return row[0] == from && row[1] == node; });
+        text += fmt::format(" {:>10}", at == table.rows.end() ? "?" : number((*at)[2]));
+      }
+    }
+    text += "\n";
+  }
+  return text;
+}
+
 std::string tables(const Calibration& c, Glyphs glyphs) {
   if (c.tables.empty()) return "";
   std::string text = "\nmeasured (least to most)\n";
@@ -165,7 +194,7 @@ std::string show_text(const std::string& path, Glyphs glyphs) {
            plain(values(profile), glyphs);
   }
   return heading(profile) + account(*c) + nodes(*c) + checks(*c) + plain(values(profile), glyphs) +
-         fits(*c, glyphs) + tables(*c, glyphs) + canaries(*c) + not_measured(*c);
+         fits(*c, glyphs) + tables(*c, glyphs) + numa(*c) + canaries(*c) + not_measured(*c);
 }
 
 }  // namespace tidegate::calib

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -104,6 +105,16 @@ ScratchFile ScratchFile::beside(const ScratchFile& other) {
   return file;
 }
 
+ScratchFile ScratchFile::existing(const std::string& path, Access access) {
+  ScratchFile file;
+  file.access_ = access;
+  file.folder_ = path.substr(0, path.rfind('/'));
+  file.descriptor_ =
+      open(path.c_str(), O_RDWR | O_CLOEXEC | (access == Access::direct ? O_DIRECT : 0));
+  if (file.descriptor_ >= 0) return file;
+  throw MachineError(fmt::format("{}: cannot be opened: {}", path, strerror(errno)));
+}
+
 ScratchFile::~ScratchFile() {
   if (descriptor_ >= 0) close(descriptor_);
 }
@@ -119,6 +130,16 @@ ScratchFile& ScratchFile::operator=(ScratchFile&& other) noexcept {
   std::swap(folder_, other.folder_);
   return *this;
 }
+
+NamedFile::NamedFile(const std::string& folder) : folder_(folder) {
+  std::random_device random;
+  name_ = fmt::format(".tidegate-{:08x}{:08x}", random(), random());
+  const int descriptor = open(path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (descriptor < 0) fail_to_open(folder, errno);
+  close(descriptor);
+}
+
+NamedFile::~NamedFile() { unlink(path().c_str()); }
 
 std::string why_no_direct_access(const std::string& folder) {
   const FileSystem facts = file_system_of(folder);

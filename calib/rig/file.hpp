@@ -39,6 +39,9 @@ class ScratchFile {
   ScratchFile(const std::string& folder, Access access);
   /// A new file in the same folder for the same access, without asking the folder again.
   static ScratchFile beside(const ScratchFile& other);
+  /// A file that is there, as what a client of a network file system opens after another has closed
+  /// it. Throws MachineError.
+  static ScratchFile existing(const std::string& path, Access access);
   ~ScratchFile();
   ScratchFile(ScratchFile&& other) noexcept;
   ScratchFile& operator=(ScratchFile&& other) noexcept;
@@ -52,6 +55,22 @@ class ScratchFile {
   int descriptor_ = -1;
   Access access_ = Access::direct;
   std::string folder_;
+};
+
+/// An empty file with a name, for other processes to open; it goes with the object. Unlike files
+/// without a name, SIGKILL leaves it behind. Throws InputError when the folder cannot be written.
+class NamedFile {
+ public:
+  explicit NamedFile(const std::string& folder);
+  ~NamedFile();
+  NamedFile(const NamedFile&) = delete;
+  NamedFile& operator=(const NamedFile&) = delete;
+  /// Without the folder, which another node may have mounted elsewhere.
+  const std::string& name() const { return name_; }
+  std::string path() const { return folder_ + "/" + name_; }
+
+ private:
+  std::string folder_, name_;
 };
 
 /// Where direct access is refused (tmpfs, some network file systems): the reason; empty when it

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <exception>
 #include <iterator>
+#include <optional>
 
 #include <fmt/core.h>
 
+#include "calib/checks/checks.hpp"
 #include "calib/cluster/shared_path.hpp"
 #include "calib/cluster/sharing.hpp"
 #include "calib/cluster/together.hpp"
+#include "calib/node/estimate.hpp"
 #include "models/base/error.hpp"
 
 namespace tidegate::calib {
@@ -45,6 +48,20 @@ SharedPlan plan_of(const Setup& setup, const StorageTarget& path, std::int32_t p
   plan.budget = setup.write_budget;
   plan.seed = setup.seed;
   return plan;
+}
+
+// Whether clients read their own files faster than those of others, with all at work.
+std::optional<CheckResult> client_cache(const Measurements& m, const std::string& path) {
+  const auto own = rows_of(m, path + ".shared.read"),
+             other = rows_of(m, path + ".shared.read_other");
+  if (own.empty() || other.empty()) return std::nullopt;
+  const auto of_all = with(own, "clients", coordinate(other[0]->row, "clients"));
+  if (of_all.empty()) return std::nullopt;
+  std::vector<double> pairs[] = {block_values(*of_all[0]), block_values(*other[0])};
+  const std::size_t passes = std::min(pairs[0].size(), pairs[1].size());
+  for (std::vector<double>& values : pairs) values.resize(passes);
+  const Check c = judge_client_cache(pairs[0], pairs[1]);
+  return CheckResult{path + "." + c.name, name_of(c.verdict), c.evidence};
 }
 
 void merge(std::vector<Measurements>& all, std::vector<Measurements> more) {
@@ -130,6 +147,7 @@ Together measure_together(Team& team, const Setup& setup, const RunOptions& opti
       continue;
     }
     SharedResult shared = measure_shared(team, plan_of(setup, path, passes), tell);
+    if (auto check = client_cache(shared.all, path.name)) result.checks.push_back(*check);
     add(result.all, std::move(shared.all));
     merge(result.clients, std::move(shared.clients));
     if (!shared.why_not.empty()) result.not_measured.emplace_back(name, shared.why_not);

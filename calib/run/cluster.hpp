@@ -34,6 +34,7 @@ struct Together {
   Measurements all;
   std::vector<Measurements> clients;  ///< at rank 0, by rank
   std::vector<std::pair<std::string, std::string>> not_measured;
+  std::vector<CheckResult> checks;
 };
 Together measure_together(Team& team, const Setup& setup, const RunOptions& options,
                           std::int32_t passes,

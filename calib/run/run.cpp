@@ -183,6 +183,9 @@ void compare_nodes(Outcome& outcome, std::vector<NodeMeasurements>& nodes,
     add(nodes[i].measurements, std::move(clients[i]));
   }
   outcome.outliers = outliers(nodes);
+  if (const std::string why = why_not_judged(nodes); !why.empty()) {
+    outcome.account.checks.push_back({"nodes", name_of(Verdict::not_told), why});
+  }
   outcome.account.nodes = static_cast<std::int32_t>(nodes.size());
   outcome.account.spreads = spreads(nodes);
   outcome.account.slow = slow_nodes(outcome.outliers);
@@ -240,6 +243,7 @@ Outcome run(const RunOptions& options, Team& team,
   outcome.account = account_of(options, prepared.setup, protocol, prepared.selected);
   std::ranges::move(together.not_measured, std::back_inserter(outcome.account.not_measured));
   std::ranges::move(checks, std::back_inserter(outcome.account.checks));
+  std::ranges::move(together.checks, std::back_inserter(outcome.account.checks));
   for (const Check& c : judge(outcome.measurements, before)) {
     outcome.account.checks.push_back({c.name, name_of(c.verdict), c.evidence});
   }

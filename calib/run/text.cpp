@@ -90,7 +90,11 @@ void add_nodes(std::string& text, const Outcome& outcome) {
   if (outcome.account.nodes < 2) return;
   text += fmt::format("\n{} nodes\n", outcome.account.nodes);
   const std::string slow = outlier_text(outcome.outliers);
-  text += slow.empty() ? "  none is slower than the others beyond noise\n" : slow;
+  const auto judged =
+      std::ranges::find(outcome.account.checks, std::string("nodes"), &CheckResult::name);
+  text += judged != outcome.account.checks.end() ? "  " + judged->evidence + "\n"
+          : slow.empty()                         ? "  none is slower than the others beyond noise\n"
+                                                 : slow;
 }
 
 void add_checks(std::string& text, const Outcome& outcome) {

@@ -107,7 +107,7 @@ class Stream {
       return plan_.block * static_cast<std::int64_t>(target_.random(plan_.direction) %
                                                      static_cast<std::uint64_t>(blocks));
     }
-    if (plan_.other != nullptr) return submitted_ % (blocks * plan_.block);
+    if (plan_.other != nullptr) return (plan_.from + submitted_) % (blocks * plan_.block);
     std::int64_t& cursor = target_.cursor(plan_.direction);
     const std::int64_t offset = cursor / plan_.block % blocks * plan_.block;
     // Of several files, each gets the block before the cursor goes on.

@@ -28,9 +28,10 @@ struct StreamPlan {
   /// Of the memory that is read into and written from. A block in small pages is a list of pieces
   /// to the drive, in a huge one a single piece, which some drives move twice as fast.
   rig::HostBuffer::Pages pages = rig::HostBuffer::Pages::huge;
-  /// Instead of the target's files: one that is written from its start, or read, as far as `size`.
+  /// Instead of the target's files: one that is written from its start, or read from `from` on and
+  /// round and round, as far as `size`.
   const rig::ScratchFile* other = nullptr;
-  std::int64_t size = 0;
+  std::int64_t size = 0, from = 0;
   /// Instead of keyed content, what is written: the caller's own bytes, for `depth` blocks.
   std::span<std::byte> own_bytes;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <sstream>
 
 namespace tidegate {
 namespace {
@@ -18,6 +19,9 @@ constexpr Launcher launchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE
                                   {"PMIX_RANK", "SLURM_STEP_NUM_TASKS"},
                                   {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
 
+// How many ranks each of mpirun's commands has, "2 1".
+constexpr const char* command_sizes = "OMPI_APP_CTX_NUM_PROCS";
+
 std::string value_of(const Environment& environment, const char* name) {
   const auto at =
       std::ranges::find(environment, std::string(name), &Environment::value_type::first);
@@ -32,6 +36,7 @@ Environment launch_environment() {
     if (const char* value = std::getenv(name)) environment.emplace_back(name, value);
   };
   for (const Launcher& launcher : launchers) add(launcher.rank), add(launcher.count);
+  add(command_sizes);
   return environment;
 }
 
@@ -42,6 +47,18 @@ bool is_launched(const Environment& environment) {
     return std::atoi(count.c_str()) > 1;
   }
   return false;
+}
+
+bool is_speaker(const Environment& environment) {
+  if (!is_launched(environment)) return true;
+  const auto launcher = std::ranges::find_if(launchers, [&](const Launcher& l) {
+    return !value_of(environment, l.rank).empty() && !value_of(environment, l.count).empty();
+  });
+  const int rank = std::atoi(value_of(environment, launcher->rank).c_str());
+  std::istringstream sizes(value_of(environment, command_sizes));
+  int first = 0;
+  for (int size = 0; first < rank && sizes >> size;) first += size;
+  return rank == 0 || first == rank;
 }
 
 std::string why_no_mpi(const Environment& environment) {

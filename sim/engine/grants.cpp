@@ -14,7 +14,8 @@ bool is_need(const Effect& effect) {
 Grants::Grants(const Plan& plan, const std::vector<std::uint8_t>& outcomes)
     : plan_(plan), outcomes_(outcomes), locks_(plan.locks.size()), waiters_(plan.lanes.size()) {
   for (const Tokens& tokens : plan.tokens) pools_.push_back({tokens.count, {}});
-  for (std::size_t t = 0; t < plan.size(); ++t) {
+  const bool may_ask = !plan.tokens.empty() || !plan.locks.empty();
+  for (std::size_t t = 0; may_ask && t < plan.size(); ++t) {
     const auto needs = std::ranges::count_if(plan.effects(static_cast<TaskId>(t)), is_need);
     needs_ = std::max(needs_, static_cast<std::uint32_t>(needs));
   }

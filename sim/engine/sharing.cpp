@@ -205,29 +205,27 @@ void Sharing::apply(std::uint32_t slot) {
   if (flows.count != flows.settled) {
     const std::int64_t more = std::int64_t{flows.count} - std::int64_t{flows.settled};
     flows.settled = flows.count;
+    const double pull = slots_[slot].pull * flows.settled;
     for (std::uint32_t i = flows.first_share; i < flows.last_share; ++i) {
-      const std::uint32_t resource = shares_[i].use / 2;
-      Use& use = uses_[shares_[i].use];
+      const FlowShare& share = shares_[i];
+      const std::uint32_t resource = share.use / 2;
+      Use& use = uses_[share.use];
       const std::uint32_t before = use.flows;
       use.load += more * part_[i];
       use.flows = static_cast<std::uint32_t>(before + more);
       if (!is_plain_[resource] && (before == 0 || use.flows == 0)) price_use(resource);
-      set_term(i, slot);
+      set_term(terms_[i], pull_[resource], pull * (share.fraction * use.cost));
       change(resource);
     }
   }
   if (flows.count == 0) give_slot(slot);
 }
 
-void Sharing::set_term(std::uint32_t share, std::uint32_t slot) {
-  const FlowShare& s = shares_[share];
-  const double before = terms_[share].part.sum;
-  const double after = slots_[slot].pull * flows_[slot].settled * (s.fraction * uses_[s.use].cost);
-  terms_[share].part.sum = after;
-  Pull& pull = pull_[s.use / 2];
-  pull.part.sum += after - before;
+void Sharing::set_term(Term& term, Pull& pull, double after) {
+  pull.part.sum += after - term.part.sum;
   pull.highest = std::max(pull.highest, pull.part.sum);
   ++pull.age;
+  term.part.sum = after;
 }
 
 void Sharing::price_use(std::uint32_t resource) {
@@ -242,7 +240,10 @@ void Sharing::price_use(std::uint32_t resource) {
   for (std::size_t w = 0; w < words_used_; ++w) {
     each_bit(users_[resource * words_ + w], w, [&](std::uint32_t slot) {
       for (std::uint32_t i = flows_[slot].first_share; i < flows_[slot].last_share; ++i) {
-        if (terms_[i].resource == resource) set_term(i, slot);
+        if (terms_[i].resource != resource) continue;
+        const double pull = slots_[slot].pull * flows_[slot].settled;
+        const FlowShare& share = shares_[i];
+        set_term(terms_[i], pull_[resource], pull * (share.fraction * uses_[share.use].cost));
       }
     });
   }

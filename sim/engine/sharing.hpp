@@ -210,7 +210,7 @@ class Sharing {
   void take_ended_of(std::uint32_t slot, Instant now, std::vector<std::uint32_t>& ended);
   void apply(std::uint32_t slot);
   void price_use(std::uint32_t resource);
-  void set_term(std::uint32_t share, std::uint32_t slot);
+  static void set_term(Term& term, Pull& pull, double after);
   void change(std::uint32_t resource) {
     changed_[resource / 64] |= std::uint64_t{1} << resource % 64;
   }

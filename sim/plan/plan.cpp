@@ -135,14 +135,16 @@ TaskId PlanBuilder::add(const NewTask& task, WorkId work, std::span<const TaskId
                          .iteration = iteration_,
                          .phase = phase_,
                          .when = task.when});
-  const auto first = static_cast<std::ptrdiff_t>(plan_.after_list.size());
+  // Each predecessor once.
+  const std::size_t first = plan_.after_list.size();
+  plan_.after_list.resize(first + after.size());
+  TaskId* const row = plan_.after_list.data() + first;
+  std::size_t count = 0;
   for (const TaskId before : after) {
     ensure(before < id, "a task comes after tasks that were added before it");
-    const auto row = plan_.after_list.begin() + first;
-    if (std::find(row, plan_.after_list.end(), before) == plan_.after_list.end()) {
-      plan_.after_list.push_back(before);
-    }
+    if (std::find(row, row + count, before) == row + count) row[count++] = before;
   }
+  plan_.after_list.resize(first + count);
   plan_.effect_list.insert(plan_.effect_list.end(), effects.begin(), effects.end());
   return id;
 }

@@ -47,6 +47,7 @@ GradientBuckets::GradientBuckets(Step& step, OptimizerPolicy& optimizer)
       tensors_(step.graph().layers.size()),
       buckets_(step.layout().stages()),
       produced_by_(step.ranks()),
+      known_(step.ranks()),
       flat_owner_(step.plan().owner("flat bucket")) {
   for (std::uint16_t r = 0; r < step.ranks(); ++r) {
     lanes_.push_back(step.plan().lane("rank" + std::to_string(r) + ".gradients", r));
@@ -128,19 +129,25 @@ std::vector<TaskId> GradientBuckets::fill(const Bucket& bucket, const RankGroup&
     const std::uint16_t r = group.rank(i);
     std::vector<TaskId> after = {produced_by_[r]};
     if (step_.rank(r).gradient) after.push_back(*step_.rank(r).gradient);
-    filled.push_back(step_.add("fill bucket", lanes_[r], r, bucket.number,
-                               kernels(bucket, r, traffic_before), after));
+    filled.push_back(step_.plan().add(
+        {.name = "fill bucket", .lane = lanes_[r], .rank = r, .item = bucket.number},
+        kernels(bucket, r, Around::before), after));
   }
   return filled;
 }
 
-Work GradientBuckets::kernels(const Bucket& bucket, std::uint16_t rank,
-                              double bytes_per_element) const {
-  if (step_.world() == 1) return Delay{};
+// The kernels before a reduction, and those that each rank runs on its slice behind it.
+WorkId GradientBuckets::kernels(const Bucket& bucket, std::uint16_t rank, Around around) {
+  KnownKernels& known = known_[rank][static_cast<std::size_t>(around)];
+  if (known.elements == bucket.elements) return known.work;
+  known.elements = bucket.elements;
+  if (step_.world() == 1) return known.work = step_.plan().work(Delay{});
   constexpr std::int32_t launches = 3;
-  return Compute{
-      rank,
-      {Elementwise{Bytes(bytes_per_element * static_cast<double>(bucket.elements)), launches}}};
+  const double traffic = around == Around::before
+                             ? traffic_before
+                             : traffic_after / static_cast<double>(step_.world());
+  const Bytes bytes(traffic * static_cast<double>(bucket.elements));
+  return known.work = step_.plan().work(Compute{rank, {Elementwise{bytes, launches}}});
 }
 
 void GradientBuckets::hand_over(const Bucket& bucket, TaskId reduced, std::uint16_t r,
@@ -151,9 +158,9 @@ void GradientBuckets::hand_over(const Bucket& bucket, TaskId reduced, std::uint1
   if (flat) {
     const TaskId last[] = {*rank.gradient};
     const Effect release[] = {free(*flat)};
-    const auto world = static_cast<double>(step_.world());
-    rank.gradient = step_.add("norm of slice", lanes_[r], r, bucket.number,
-                              kernels(bucket, r, traffic_after / world), last, release);
+    rank.gradient = step_.plan().add(
+        {.name = "norm of slice", .lane = lanes_[r], .rank = r, .item = bucket.number},
+        kernels(bucket, r, Around::behind), last, release);
   }
   rank.reduced_buckets.push_back(*rank.gradient);
   if (rank.reduced_buckets.size() <= buckets_in_flight) return;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -35,12 +36,19 @@ class GradientBuckets final : public GradientSink {
   void gather_updated();
 
  private:
+  enum class Around : std::uint8_t { before, behind };
+  struct KnownKernels {  ///< of the last bucket: most are alike
+    std::int64_t elements = -1;
+    WorkId work{};
+  };
+
   Step& step_;
   OptimizerPolicy& optimizer_;
   std::vector<std::vector<std::vector<Bucket::Tensor>>> tensors_;  // by layer and operator
   std::vector<Bucket> buckets_;                                    // by stage: being filled
-  std::vector<TaskId> produced_by_;  // by rank: kernels of the bucket's last tensor
-  std::vector<LaneId> lanes_;        // by rank: kernels around reductions
+  std::vector<TaskId> produced_by_;                 // by rank: kernels of the bucket's last tensor
+  std::vector<LaneId> lanes_;                       // by rank: kernels around reductions
+  std::vector<std::array<KnownKernels, 2>> known_;  // by rank and Around
   OwnerId flat_owner_{};
 
   const ZeroOptions& zero() const { return step_.setting().zero; }
@@ -49,7 +57,7 @@ class GradientBuckets final : public GradientSink {
   void collect(std::uint16_t stage, const Bucket::Tensor& tensor);
   void reduce(const Bucket& bucket, const Communicator& communicator);
   std::vector<TaskId> fill(const Bucket& bucket, const RankGroup& group);
-  Work kernels(const Bucket& bucket, std::uint16_t rank, double bytes_per_element) const;
+  WorkId kernels(const Bucket& bucket, std::uint16_t rank, Around around);
   void hand_over(const Bucket& bucket, TaskId reduced, std::uint16_t rank,
                  std::optional<BufferId> flat);
   void gather_updated(const Communicator& communicator);

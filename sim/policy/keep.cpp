@@ -136,10 +136,15 @@ void keep_until_backward(Step& step, const Visit& visit, const char* owner,
   const OwnerId id = step.plan().owner(owner);
   const std::uint16_t first = step.layout().first_rank(visit.stage);
   for (const std::uint16_t r : step.crew(visit.stage)) {
+    std::vector<BufferId>& kept = step.kept(visit, r);
+    std::vector<Effect>& mine = effects[static_cast<std::size_t>(r - first)];
+    // Beside these, what lives during the visit comes and goes.
+    constexpr std::size_t short_lived = 4;
+    mine.reserve(mine.size() + tensors.size() + short_lived);
     for (const SavedTensor* t : tensors) {
       const BufferId buffer = step.plan().buffer(step.gpu_pool(r), id, t->bytes);
-      step.kept(visit, r).push_back(buffer);
-      effects[static_cast<std::size_t>(r - first)].push_back(allocate(buffer));
+      kept.push_back(buffer);
+      mine.push_back(allocate(buffer));
       if (step.bindings != nullptr) step.bindings->put(visit, r, t->identity, 0, {{buffer, {}}});
     }
   }
@@ -156,6 +161,8 @@ void free_kept(Step& step, const Visit& visit, StageEffects& effects) {
   const std::uint16_t first = step.layout().first_rank(visit.stage);
   for (const std::uint16_t r : step.crew(visit.stage)) {
     auto& kept = step.kept(visit, r);
+    constexpr std::size_t short_lived = 4;
+    effects[static_cast<std::size_t>(r - first)].reserve(kept.size() + short_lived);
     for (const BufferId b : kept) effects[static_cast<std::size_t>(r - first)].push_back(free(b));
     kept.clear();
   }

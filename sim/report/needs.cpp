@@ -37,6 +37,7 @@ class Collector {
       : plan_(plan), timeline_(timeline), pools_(plan.pools.size()), numbers_(plan.buffers.size()) {
     const std::size_t each = 2 * plan.buffers.size() / std::max<std::size_t>(pools_.size(), 1);
     for (std::size_t p = 0; p < pools_.size(); ++p) {
+      is_gpu_.push_back(plan_.pools[p].place.tier == Tier::gpu);
       if (!is_gpu(p)) continue;
       pools_[p].earlier.reserve(each), pools_[p].list.reserve(each / 2);
       pools_[p].bytes.reserve(each / 2);
@@ -47,6 +48,7 @@ class Collector {
     for (std::uint32_t t = 0; t < plan_.size(); ++t) {
       const auto effects = plan_.effects(TaskId{t});
       if (effects.empty() || is_skipped(plan_, TaskId{t}, timeline_)) continue;
+      stream_ = unknown;
       for (const Effect& e : effects) {
         if (e.kind == Effect::Kind::allocate && holds(e.when, timeline_)) allocate(t, e.target);
       }
@@ -62,7 +64,7 @@ class Collector {
   }
 
  private:
-  bool is_gpu(std::size_t pool) const { return plan_.pools[pool].place.tier == Tier::gpu; }
+  bool is_gpu(std::size_t pool) const { return is_gpu_[pool] != 0; }
 
   void allocate(std::uint32_t t, std::uint32_t buffer) {
     const std::size_t p = index(plan_.buffers[buffer].pool);
@@ -87,18 +89,21 @@ class Collector {
     return known - 1;
   }
 
-  std::uint32_t stream_number(PoolChanges& pool, TaskId task) const {
-    const std::uint32_t stream = stream_of(plan_, task);
-    const auto known = std::ranges::find(pool.streams, stream);
+  std::uint32_t stream_number(PoolChanges& pool, TaskId task) {
+    if (stream_ == unknown) stream_ = stream_of(plan_, task);
+    const auto known = std::ranges::find(pool.streams, stream_);
     const auto number = static_cast<std::uint32_t>(known - pool.streams.begin());
-    if (known == pool.streams.end()) pool.streams.push_back(stream);
+    if (known == pool.streams.end()) pool.streams.push_back(stream_);
     return number;
   }
 
+  static constexpr std::uint32_t unknown = std::numeric_limits<std::uint32_t>::max();
   const Plan& plan_;
   const Timeline& timeline_;
   std::vector<PoolChanges> pools_;
   std::vector<std::uint32_t> numbers_;  // by buffer
+  std::vector<std::uint8_t> is_gpu_;    // by pool
+  std::uint32_t stream_ = unknown;      // of the task whose effects are looked at
 };
 
 // Stable: digits from the least to the highest, since instants are whole numbers and there are

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 
 #include <fmt/core.h>
 
@@ -342,6 +343,13 @@ std::vector<std::uint16_t> chosen(Which which, const std::vector<double>& sizes)
   return options;
 }
 
+// Options from the largest value down.
+std::vector<std::uint16_t> descending(const std::vector<double>& sizes) {
+  std::vector<std::uint16_t> options = chosen(Which::any, sizes);
+  std::ranges::stable_sort(options, std::greater{}, [&](std::uint16_t o) { return sizes[o]; });
+  return options;
+}
+
 Axis refined_axis(const Line& line, const yaml::Value& values) {
   Axis axis = axis_of(line.key, "");
   axis.needs = line.needs, axis.needed_tags = line.needed_tags;
@@ -355,6 +363,8 @@ Axis refined_axis(const Line& line, const yaml::Value& values) {
   axis.fastest = chosen(line.fastest, sizes);
   axis.lean_gpu = chosen(line.lean_gpu, sizes);
   axis.lean_host = chosen(line.lean_host, sizes);
+  if (line.fastest == Which::most && line.lean_host == Which::least)
+    axis.ever_leaner = descending(sizes);
   return axis;
 }
 
@@ -380,6 +390,7 @@ void keep_only(Space& space, const std::vector<std::string>& only) {
     if (is_wanted) continue;
     axis.options.resize(1);
     axis.fastest.clear(), axis.lean_gpu.clear(), axis.lean_host.clear();
+    axis.ever_leaner.clear();
   }
 }
 

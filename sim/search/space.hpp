@@ -31,6 +31,9 @@ struct Axis {
   /// Of a refined axis: one of these options has the least bound, whatever the other axes are; one
   /// of these the least standing memory of GPUs, and of the host. Empty: it does not matter there.
   std::vector<std::uint16_t> fastest, lean_gpu, lean_host;
+  /// Where more memory is what makes it faster: all options, the bound rising and the memory
+  /// falling from one to the next.
+  std::vector<std::uint16_t> ever_leaner = {};
 };
 
 /// By axis: the option chosen.

@@ -89,9 +89,12 @@ std::string held_by(const Report& report) {
 struct Reason {
   const char *begins, *why;
 };
-constexpr std::array<Reason, 16> reasons = {{
+constexpr std::array<Reason, 18> reasons = {{
     {"backward_inner", "part of backward: autograd, with the reductions that it starts"},
     {"backward_allreduce", "part of backward: reductions that are left when autograd is done"},
+    // stage3.py, partition_grads: at the boundary, from the hooks of autograd.
+    {"swap_out_gradient", "part of backward: the thread that reduces writes gradients out"},
+    {"async_swap_gradient", "part of backward: the thread's wait for buffers of gradients"},
     {"optimizer_swap", "part of the update: the thread's wait, not the drive's time"},
     {"optimizer_", "part of the update"},
     {"swap_", "part of the update: the thread's wait, not the drive's time"},

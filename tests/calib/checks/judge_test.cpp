@@ -28,6 +28,16 @@ TEST_CASE("a region that reads faster again lies in a cache", "[checks]") {
                                   Containing("500 MB/s") && Containing("a cache of the host"));
 }
 
+TEST_CASE("files that clients read faster than those of others lie in their caches", "[checks]") {
+  CHECK(judge_client_cache(times(1.1), plain).verdict == Verdict::ok);
+  CHECK(judge_client_cache(times(0.5), plain).verdict == Verdict::ok);
+  const Check cached = judge_client_cache(times(2), plain);
+  CHECK(cached.name == "client_cache");
+  CHECK(cached.verdict == Verdict::suspected);
+  CHECK_THAT(cached.evidence, Containing("2.00 times as fast") && Containing("500 MB/s") &&
+                                  Containing("rate of read_other"));
+}
+
 TEST_CASE("pairs that disagree tell nothing", "[checks]") {
   // Median 1.3, but one pair the other way round: a slow moment, not a cache.
   std::vector<double> again = times(1.3);

@@ -26,34 +26,6 @@ NodeMeasurements node(const std::string& id, std::vector<double> blocks,
 
 }  // namespace
 
-TEST_CASE("a node at half the rate of the others is named with the quantity and the factor",
-          "[cluster]") {
-  const auto found = outliers({node("a", {100, 100}), node("b", {50, 50}), node("c", {101, 100})});
-  REQUIRE(found.size() == 1);
-  CHECK(found[0].node == "b");
-  CHECK(found[0].row == "fma");
-  CHECK(found[0].factor == Approx(2.0));
-  CHECK(outlier_text(found).find("b is slow at") != std::string::npos);
-}
-
-TEST_CASE("of two nodes the slower one is the outlier", "[cluster]") {
-  const auto found = outliers({node("a", {100}), node("b", {80})});
-  REQUIRE(found.size() == 1);
-  CHECK(found[0].node == "b");
-}
-
-TEST_CASE("longer is slower where seconds are measured", "[cluster]") {
-  const auto found = outliers({node("a", {1, 1}, Unit::seconds), node("b", {2, 2}, Unit::seconds)});
-  REQUIRE(found.size() == 1);
-  CHECK(found[0].node == "b");
-}
-
-TEST_CASE("nodes within their own noise are alike", "[cluster]") {
-  // Each varies by 14 % from pass to pass (90 and 110); three times that is 42 %.
-  CHECK(outliers({node("a", {90, 110}), node("b", {80, 100})}).empty());
-  CHECK(outliers({node("a", {100}), node("b", {96})}).empty());  // below 5 %
-}
-
 TEST_CASE("pooled measurements hold the blocks of all nodes and name the node of a fault",
           "[cluster]") {
   auto broken = node("b", {2, 3});
@@ -89,6 +61,25 @@ TEST_CASE("a launcher is recognised by rank and number of processes", "[cluster]
                            {"SLURM_STEP_NUM_TASKS", "2"}}));
   CHECK_FALSE(is_launched({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}}));
   CHECK_FALSE(is_launched({}));
+}
+
+TEST_CASE("one process speaks for those that were started with the same command", "[cluster]") {
+  const auto speaks = [](const std::string& rank, const std::string& sizes) {
+    return is_speaker({{"OMPI_COMM_WORLD_RANK", rank},
+                       {"OMPI_COMM_WORLD_SIZE", "4"},
+                       {"OMPI_APP_CTX_NUM_PROCS", sizes}});
+  };
+  CHECK(speaks("0", "4"));
+  CHECK_FALSE(speaks("1", "4"));
+  CHECK_FALSE(speaks("3", "4"));
+  // mpirun -n 1 A : -n 2 B : -n 1 C has the ranks 0, 1 to 2, and 3.
+  CHECK(speaks("1", "1 2 1"));
+  CHECK_FALSE(speaks("2", "1 2 1"));
+  CHECK(speaks("3", "1 2 1"));
+  CHECK(is_speaker({}));
+  CHECK(is_speaker({{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "64"}}));
+  CHECK_FALSE(is_speaker({{"SLURM_PROCID", "3"}, {"SLURM_STEP_NUM_TASKS", "64"}}));
+  CHECK_FALSE(is_speaker({{"PMI_RANK", "3"}, {"PMI_SIZE", "64"}}));
 }
 
 TEST_CASE("srun without a kind of PMI is refused before MPI ends the process", "[cluster]") {

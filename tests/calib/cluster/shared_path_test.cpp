@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "calib/cluster/neighbour.hpp"
 #include "calib/cluster/sharing.hpp"
+#include "calib/node/estimate.hpp"
 #include "models/base/error.hpp"
 #include "tests/calib/cluster/thread_team.hpp"
 #include "tests/catch.hpp"
@@ -126,9 +128,49 @@ TEST_CASE("clients read and write a path one by one and together, and leave noth
     }
   }
   REQUIRE(results[0].clients.size() == 2);
-  for (const Measurements& client : results[0].clients) CHECK(client.rows.size() == 6);
+  for (const Measurements& client : results[0].clients) CHECK(client.rows.size() == 7);
   CHECK(results[1].clients.empty());
   CHECK(fs::is_empty(folders.a));
+}
+
+TEST_CASE("what another client wrote is read with all at once, apart from what each wrote itself",
+          "[cluster]") {
+  const Folders folders;
+  const SharedPlan plan = small_plan(folders.a);
+  const auto results = measure_on_two({plan, plan});
+  const auto row = std::ranges::find_if(results[0].all.rows, [](const RowResult& r) {
+    return r.row.quantity == "pfs.shared.read_other";
+  });
+  REQUIRE(row != results[0].all.rows.end());
+  CHECK(row->faults.empty());  // contents are told by the seed of the client that wrote them
+  CHECK(coordinate(row->row, "clients") == 2);
+  CHECK(row->blocks.size() == 2);
+  for (const TakenSample& s : row->blocks[0].samples) {
+    REQUIRE(s.series.size() == 2);
+    CHECK(s.series[0] > 0);
+    CHECK(s.series[1] > 0);
+  }
+  CHECK(fs::is_empty(folders.a));  // the names are gone
+}
+
+TEST_CASE("one's own file in the place of another's is wrong contents", "[cluster]") {
+  const Folders folders;
+  Setup setup;
+  setup.file_size = Bytes(8 * mib);
+  setup.write_budget = Bytes(64 * mib);
+  setup.seed = 1;
+  const StorageTarget path = {.name = "pfs", .folder = folders.a, .facts = {}};
+  Target first(path, setup, 1);
+  const OfferedFile offered(first, 8 << 20);
+  CHECK(first.written() == 8 << 20);
+  const StreamPlan some{.depth = 4, .most_bytes = 6 << 20};
+  NeighbourFile right(path, offered.name(), 8 << 20, 1);
+  // 6 MiB and 6 MiB more, round the end of a file of 8.
+  CHECK(right.read(some).wrong_blocks == 0);
+  CHECK(right.read(some).wrong_blocks == 0);
+  NeighbourFile wrong(path, offered.name(), 8 << 20, 2);
+  // The last block of 1 MiB in each of four places, all of its 256 blocks of 4 KiB.
+  CHECK(wrong.read(some).wrong_blocks == 4 * 256);
 }
 
 TEST_CASE("mixed traffic of all clients is measured at two paces of the writes", "[cluster]") {
@@ -162,10 +204,11 @@ TEST_CASE("a write budget that is too small for all clients is told with one tha
   SharedPlan plan = small_plan(folders.a);
   plan.budget = Bytes(64 * mib);
   const auto results = measure_on_two({plan, plan});
-  // Each: half of the budget; files of 8 MiB, 10 MiB of writes for them; steps 1 and 2 clients and
-  // mixes of 0.5 and 1: 3.5, in 2 passes of 3 samples: 21 of at least 4 MiB. 2 (84 + 10)/0.95.
+  // Each: half of the budget; files of 8 MiB, 14 MiB of writes for them and for what others read;
+  // steps 1 and 2 clients and mixes of 0.5 and 1: 3.5, in 2 passes of 3 samples: 21 of at least
+  // 4 MiB. 2 (84 + 14)/0.95.
   CHECK_THAT(results[0].why_not,
-             Containing("64 MiB is too small for 2 clients") && Containing("at least 197.9 MiB"));
+             Containing("64 MiB is too small for 2 clients") && Containing("at least 206.3 MiB"));
   CHECK(fs::is_empty(folders.a));
 }
 

@@ -71,6 +71,21 @@ TEST_CASE("residuals of a fit are drawn beside its table", "[show]") {
   CHECK(std::ranges::all_of(ascii, [](char c) { return static_cast<unsigned char>(c) < 128; }));
 }
 
+TEST_CASE("memory of NUMA nodes is shown by pairs of nodes", "[show]") {
+  const Files files;
+  std::string text = measured;
+  const std::string tables = "  tables:\n";
+  // Node 1 was not read from node 4, which has memory alone; a pair may be missing.
+  text.insert(text.find(tables) + tables.size(),
+              "    numa.read: {coordinates: [from, to], unit: B/s, rows: [[0, 0, 100, 99, 101, 3], "
+              "[0, 1, 50, 49, 51, 3], [1, 0, 51, 50, 52, 3], [1, 1, 99, 98, 100, 3], "
+              "[0, 4, 20, 19, 21, 3]]}\n");
+  const std::string shown = show_text(files.write("m.yaml", text), Glyphs::ascii);
+  CHECK_THAT(shown, Containing("numa.read, B/s: from CPUs of a node (down)") &&
+                        Containing("     0        100         50         20\n") &&
+                        Containing("     1         51         99          ?\n"));
+}
+
 TEST_CASE("a profile that was not measured shows its values", "[show]") {
   const std::string text =
       show_text(TIDEGATE_SOURCE_DIR "/hw_profiles/h200_8gpu.yaml", Glyphs::ascii);

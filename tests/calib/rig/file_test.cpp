@@ -53,6 +53,25 @@ std::string block_device() {
 
 }  // namespace
 
+TEST_CASE("a named file is there for others to open, and goes with its object", "[rig]") {
+  const Folder folder;
+  const Access access = best_in(folder.path);
+  {
+    const NamedFile file(folder.path);
+    CHECK(fs::is_empty(file.path()));
+    CHECK(file.path() == folder.path + "/" + file.name());
+    const ScratchFile opened = ScratchFile::existing(file.path(), access);
+    write_all(opened, size);
+    CHECK(fs::file_size(file.path()) == size);
+    const NamedFile other(folder.path);
+    CHECK(other.name() != file.name());
+  }
+  CHECK(fs::is_empty(folder.path));
+  CHECK_THROWS_AS(NamedFile(folder.path + "/missing"), MachineError);
+  CHECK_THROWS_WITH(ScratchFile::existing(folder.path + "/missing", access),
+                    Containing("cannot be opened"));
+}
+
 TEST_CASE("a scratch file has no name, whatever happens to the process", "[rig]") {
   const Folder folder;
   const ScratchFile file(folder.path, best_in(folder.path));

@@ -5,6 +5,7 @@
 /// Rates of aio settings on drives whose numbers are round.
 
 using namespace tidegate;
+using namespace tidegate::literals;
 
 namespace {
 

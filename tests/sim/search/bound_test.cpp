@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "sim/search/corners.hpp"
 #include "sim/search/evaluate.hpp"
 #include "sim/search/space.hpp"
 #include "tests/catch.hpp"
@@ -79,4 +80,38 @@ TEST_CASE("no simulation is faster or needs less than its bound", "[bound][laws]
     INFO(c.file);
     CHECK(fitting > 0);
   }
+}
+
+TEST_CASE("what fits is never ruled out with its choice", "[bound][laws]") {
+  std::mt19937 random(20261201);
+  std::size_t ruled_out = 0;
+  for (const Case& c : cases) {
+    const Evaluator evaluator(scenarios + c.file, c.overrides);
+    const Space space = default_space(evaluator.scenario({}), evaluator.values());
+    Threads threads(evaluator, 1);
+    const TuneOptions options;
+    CandidatePool pool(threads, space, options, nullptr);
+    std::size_t fitting = 0;
+    for (int i = 0; i < 2000 && fitting < 12; ++i) {
+      const Picks picks = random_picks(space, random);
+      const auto sets = space.sets_of(picks);
+      const Screening s = evaluator.screen(sets);
+      if (!s.refusal.empty() || !s.bound.may_fit()) continue;
+      const Trial trial = evaluator.simulate(sets);
+      if (!trial.fits) continue;
+      ++fitting;
+      Picks crossed = picks;
+      for (std::size_t a = space.crossed; a < crossed.size(); ++a) crossed[a] = 0;
+      std::string text = c.file;
+      for (const auto& [key, value] : sets) text += " " + key + "=" + value;
+      INFO(text);
+      // Whoever is a little slower than this one cannot rule its choice out.
+      const Seconds slower = trial.iteration_time * (1 + 1e-6);
+      CHECK(least_bound(pool, space, crossed, slower) < slower);
+      const Seconds half = 0.5 * trial.iteration_time;
+      ruled_out += least_bound(pool, space, crossed, half) >= half ? 1U : 0U;
+    }
+    CHECK(fitting > 0);
+  }
+  CHECK(ruled_out > 0);
 }

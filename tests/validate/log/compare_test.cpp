@@ -7,6 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/subprocess.hpp"
 #include "validate/log/comparison.hpp"
+#include "validate/log/explain.hpp"
 
 using namespace tidegate;
 using namespace tidegate::literals;
@@ -79,6 +80,12 @@ TEST_CASE("phases are compared after the beginning, errors signed", "[log]") {
   CHECK_THAT(c.explanations[0], Containing("in update: 2 s measured, 1 s predicted"));
   // 3 of 4 s.
   CHECK_THAT(c.explanations[1], Containing("nvme 75 %"));
+}
+
+TEST_CASE("gradients are written out within backward, states within the update", "[log]") {
+  CHECK_THAT(why_alone("swap_out_gradient"), Containing("part of backward"));
+  CHECK_THAT(why_alone("async_swap_gradient_wait"), Containing("part of backward"));
+  CHECK_THAT(why_alone("swap_out_state"), Containing("part of the update"));
 }
 
 TEST_CASE("what one side has alone is listed", "[log]") {
