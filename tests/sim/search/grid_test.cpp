@@ -1,5 +1,7 @@
 #include "sim/search/grid.hpp"
 
+#include <tuple>
+
 #include "tests/catch.hpp"
 
 /// Grids whose times are made up.
