@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/blas.hpp"
 #include "models/base/files.hpp"
 #include "sim/report/trace.hpp"
 #include "validate/execute/trained_scenario.hpp"
