@@ -283,6 +283,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ExtrasError&) {
+    if (!is_speaker()) return fail_silently();
     fmt::print(stderr, "{}", unexpected_text(app));
     return 2;
   } catch (const CLI::ParseError& error) {
