@@ -236,13 +236,10 @@ void add_validate_suite(CLI::App& validate, int& code) {
       "  tidegate validate suite --storage /tmp\n"
       "  tidegate validate suite --storage /tmp --case SSDTrain --json\n"
       "  tidegate validate suite --native --storage /mnt/nvme0 --html native.html\n"
-      "A native suite measures this machine's rates, runs every case, and so on five times; runs "
-      "beside\n"
-      "other work do not count. Each run is predicted with the rates just before and just after it: "
-      "the\n"
-      "median error of these predictions has a gate of 10 %. The error of a forecast with the rates "
-      "before\n"
-      "all runs is shown beside it. It writes up to 100 GiB to the drive.\n"
+      "A native suite measures this machine's rates and runs every case, five times in turn; runs\n"
+      "beside other work do not count. Each run is predicted with the rates just before and after\n"
+      "it: the median error of that has a gate of 10 %. Beside it stands the error of forecasts\n"
+      "with the rates before all runs. It writes some 250 GB to the drive.\n"
       "Exit code 1 when an error is outside its gate, 5 when too few native cases have clean runs, "
       "130 on Ctrl-C.");
   suite->callback([flags, &code] { code = interruptible([&] { return suite_command(*flags); }); });

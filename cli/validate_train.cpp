@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/blas.hpp"
 #include "models/base/files.hpp"
 #include "sim/report/trace.hpp"
 #include "validate/execute/trained_scenario.hpp"
@@ -40,6 +41,7 @@ void add_train_flags(CLI::App& run, TrainFlags& flags) {
 int train_command(const ScenarioFlags& from, const std::vector<std::string>& storage,
                   const TrainFlags& flags, std::uint64_t seed, const std::string& trace,
                   bool is_json) {
+  use_blas_well();
   Scenario scenario = load_scenario(find_scenario(from.scenario), overrides_of(from));
   const TrainedScenario trained = train_scenario(scenario, {.storage = storage,
                                                             .steps = flags.steps,

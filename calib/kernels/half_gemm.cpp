@@ -67,7 +67,7 @@ std::string multiplier_name(DType type) {
   const dnnl_version_t& v = *dnnl_version();
   const std::string library = fmt::format("oneDNN {}.{}.{}", v.major, v.minor, v.patch);
   if (!multiplies(type)) {
-    return fmt::format("none: {} has no instructions of this CPU for {}", library, name_of(type));
+    return fmt::format("none: {} uses no instructions of this CPU for {}", library, name_of(type));
   }
   const bool has_tiles = type == DType::bf16 && has(dnnl::cpu_isa::avx512_core_amx);
   return fmt::format("{} ({}, {})", library, has_tiles ? "AMX" : "AVX-512", name_of(type));

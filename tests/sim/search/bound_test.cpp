@@ -86,7 +86,7 @@ TEST_CASE("what fits is never ruled out with its choice", "[bound][laws]") {
   std::mt19937 random(20261201);
   std::size_t ruled_out = 0;
   for (const Case& c : cases) {
-    const Evaluator evaluator(scenarios + c.file, c.overrides);
+    const Evaluator evaluator(scenario_source(scenarios + c.file), c.overrides);
     const Space space = default_space(evaluator.scenario({}), evaluator.values());
     Threads threads(evaluator, 1);
     const TuneOptions options;
