@@ -153,7 +153,7 @@ TEST_CASE("tune starts from a network and a ds_config.json, and its best runs as
   REQUIRE(run.code == 0);
   CHECK_THAT(run.err, Containing("overlap_comm"));
   const Finished best =
-      tidegate::test::run({"sh", "-c", command_under(run.out, "Run the best") + " --json"});
+      tidegate::test::run({"/bin/sh", "-c", command_under(run.out, "Run the best") + " --json"});
   INFO(best.err);
   REQUIRE(best.code == 0);
   const json r = json::parse(best.out);
@@ -182,8 +182,8 @@ TEST_CASE("plan starts from a network, and from its ds_config.json on the machin
   INFO(both.err);
   REQUIRE(both.code == 0);
   CHECK_THAT(both.out, Containing("8 sequences"));  // train_batch_size
-  const Finished run =
-      tidegate::test::run({"sh", "-c", command_under(both.out, "Next") + " --json --no-fixes"});
+  const Finished run = tidegate::test::run(
+      {"/bin/sh", "-c", command_under(both.out, "Next") + " --json --no-fixes"});
   INFO(run.err);
   REQUIRE(run.code == 0);
   CHECK(json::parse(run.out)["tokens_per_iteration"] == 2048);  // 8 · 256
