@@ -237,13 +237,13 @@ struct ShellPlace {
     folder.write("script", tidegate_with({"completion", shell}).out);
   }
   Finished run(const std::string& command) const {
-    return test::run({"env", "PATH=" + here + ":/usr/bin:/bin", "HOME=" + here,
+    return test::run({"/usr/bin/env", "PATH=" + here + ":/usr/bin:/bin", "HOME=" + here,
                       "XDG_CONFIG_HOME=" + here, "XDG_DATA_HOME=" + here, "sh", "-c", command});
   }
 };
 
 bool has_shell(const char* shell) {
-  const bool is_there = test::run({"sh", "-c", std::string("command -v ") + shell}).code == 0;
+  const bool is_there = test::run({"/bin/sh", "-c", std::string("command -v ") + shell}).code == 0;
   if (!is_there) WARN("SKIPPED: " << shell << " is not installed; its script was not tried");
   return is_there;
 }

@@ -12,8 +12,8 @@
 namespace tidegate {
 namespace {
 
-// From a quarter of the least block that calib measures to the most that it has under way.
-constexpr double least_in_flight = 32 * 1024, most_in_flight = 256. * 1024 * 1024;
+// From the least block that calib measures to the most that it has under way.
+constexpr double least_in_flight = 128 * 1024, most_in_flight = 256. * 1024 * 1024;
 
 /// The largest transfers of a path, and who makes them.
 struct Use {

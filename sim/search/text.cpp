@@ -50,7 +50,7 @@ std::string best_text(const TuneReport& r, std::size_t width) {
   }
   std::string text = "Best:  " + speed_text(*t.best);
   if (t.today.trial) {
-    const double change = t.best->trial->iteration_time / t.today.trial->iteration_time - 1;
+    const double change = t.best->trial->pace() / t.today.trial->pace() - 1;
     text += t.best->changes.empty() ? ": as it is" : fmt::format(" ({})", signed_percent(change));
   }
   text += ", " + changes_text(t.best->changes.size()) + ".";

@@ -39,7 +39,7 @@ Html summary(const TuneReport& r) {
   const bool has_today = t.today.trial.has_value();
   std::vector<page::Figure> figures = {
       {"Best iteration", to_text(best.iteration_time),
-       has_today ? percent(best.iteration_time / t.today.trial->iteration_time - 1) + " of today"
+       has_today ? percent(best.pace() / t.today.trial->pace() - 1) + " of today"
                  : ""},
       {"Throughput", number_text(best.tokens_per_second) + " tokens/s", ""},
       {"Changes", std::to_string(t.best->changes.size()), join(t.best->changes, ", ")}};

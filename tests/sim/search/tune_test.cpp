@@ -262,7 +262,7 @@ TEST_CASE("a file that holds no results is refused and left as it is", "[tune]")
   for (const std::string text : {"notes\n", "notes without an end", "[1]\n", "{\"schema\": 1}\n"}) {
     const std::string path = folder.write("notes.txt", text);
     CHECK_THROWS_WITH(ResultsLog(path, evaluator, ResultsLog::Mode::resume),
-                      Containing("notes.txt:1: is no file of results"));
+                      Containing("notes.txt:1:0: is no file of results"));
     std::ifstream in(path);
     CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == text);
   }
