@@ -55,12 +55,30 @@ void Recomputation::settle_layer(std::vector<Move>& moves,
       move.in_before = std::min(trace_.needed_again(trace_.tensors[layer[k]]), needed);
       move.in_at = std::min(move.in_at, move.in_before);
     }
-    if (!is_recomputed) {
+    const bool reads_made = std::ranges::any_of(run, [&](std::size_t i) {
+      return std::ranges::any_of(trace_.tensors[i].from, [&](std::size_t k) {
+        return moves[k].what == Move::What::recompute && trace_.tensors[k].first < op;
+      });
+    });
+    if (!is_recomputed && !reads_made) {
       for (const std::size_t i : run) moves[i].in_at = moves[i].in_before = needed;
       run.clear();
       needed = none;
     }
     end = begin;
+  }
+  bring_what_is_read(moves, layer);
+}
+
+void Recomputation::bring_what_is_read(std::vector<Move>& moves,
+                                       const std::vector<std::size_t>& layer) const {
+  for (const std::size_t i : layer) {
+    if (moves[i].what != Move::What::recompute) continue;
+    for (const std::size_t k : trace_.tensors[i].from) {
+      if (moves[k].what != Move::What::offload) continue;
+      moves[k].in_before = std::min(moves[k].in_before, moves[i].in_at);
+      moves[k].in_at = std::min(moves[k].in_at, moves[k].in_before);
+    }
   }
 }
 

@@ -15,9 +15,11 @@
 ///   time of a run  = sum of Tensor::recompute over its recomputed tensors,
 ///   memory of a run: all of it from that one point on (as segment checkpointing has it),
 ///
-/// and the source must be on the GPU at that point: an offloaded source comes back that early. A
-/// run that takes a group of a layer with it although only a sibling was needed errs towards more
-/// memory, never towards less. The first group of a layer has no source and is never recomputed.
+/// and the source must be on the GPU at that point: an offloaded source comes back that early, and
+/// so does whatever else the run reads (Tensor::from). Where one of these is itself recomputed,
+/// from before the source, the run begins there: a run makes all that it reads. A run that takes a
+/// group of a layer with it although only a sibling was needed errs towards more memory, never
+/// towards less. The first group of a layer has no source and is never recomputed.
 namespace tidegate {
 
 class Recomputation {
@@ -37,6 +39,7 @@ class Recomputation {
 
  private:
   void settle_layer(std::vector<Move>& moves, const std::vector<std::size_t>& layer) const;
+  void bring_what_is_read(std::vector<Move>& moves, const std::vector<std::size_t>& layer) const;
 
   const TensorTrace& trace_;
   std::vector<std::vector<std::size_t>> layers_;

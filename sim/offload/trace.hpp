@@ -31,6 +31,9 @@ struct TensorTrace {
     /// Time to make it again when the tensors saved just before it in its layer are there;
     /// negative or infinite where it cannot be (see recompute.hpp).
     Seconds recompute = Seconds(-1);
+    /// Tensors of its layer that are read as well when it is made again: the input of a residual
+    /// sum on the way, and what the first operator of the way reads beside what it made itself.
+    std::vector<std::size_t> from;
 
     bool can_recompute() const;
   };

@@ -8,14 +8,14 @@
 namespace tidegate {
 
 const char* name_of(Deed::Verb verb) {
-  constexpr std::array names = {"initialise", "forward", "backward", "move", "gather",
-                                "reduce",     "add",     "adam",     "cast"};
+  constexpr std::array names = {"initialise", "forward", "backward", "keep", "move", "gather",
+                                "reduce",     "add",     "adam",     "sgd",  "cast"};
   return names.at(static_cast<std::size_t>(verb));
 }
 
 const char* name_of(Content::Kind kind) {
   constexpr std::array names = {"flow",  "saved", "parameter", "shard",  "gradient", "tied",
-                                "slice", "sum",   "sum32",     "master", "moments"};
+                                "slice", "sum",   "sum32",     "master", "moments",  "border"};
   return names.at(static_cast<std::size_t>(kind));
 }
 

@@ -31,13 +31,14 @@ struct Content {
     sum,        ///< of slices over the micro-steps so far, in the network's type
     sum32,      ///< the same in fp32, as Adam on a host reads it
     master,     ///< fp32 parameters of the owner's slice
-    moments     ///< both moments of Adam, fp32
+    moments,    ///< both moments of Adam, in the type of the master, or of the parameters
+    border      ///< what a pipeline stage gets: `tensor` 0 the stream, 2 its gradient
   };
   Kind kind = Kind::flow;
   std::uint16_t rank = 0;
   std::int32_t layer = -1;
   std::int32_t tensor = -1;
-  std::int32_t micro_batch = -1;  ///< flow and saved: counted over the run
+  std::int32_t micro_batch = -1;  ///< flow and saved: counted over the run; border: of the step
   std::int32_t copy = 0;          ///< saved: operator + 1 where every saving is kept apart
   std::int64_t first = 0, count = 0;
   bool operator==(const Content&) const = default;
@@ -57,13 +58,15 @@ struct Access {
 struct Deed {
   enum class Verb : std::uint8_t {
     initialise,  ///< writes what stands at the start: parameters, masters, zero moments
-    forward,     ///< operator `op` of `layer` on a micro-batch
+    forward,     ///< operator `op` of `layer` on a micro-batch; reading no flow, from what is saved
     backward,    ///< the same
+    keep,        ///< what operator `op` saves of what enters it, from the flow; it does not run
     move,        ///< the read content to where it is written; rounded where the kinds differ
     gather,      ///< a tensor from its owners' shards
     reduce,      ///< the mean of the ranks' gradients, a slice to each owner
     add,         ///< the sum of what is read, rounded
-    adam,        ///< reads sum, master, moments; writes master and moments, and a shard if listed
+    adam,        ///< reads sum, master (else the shard), moments; writes those that are listed
+    sgd,         ///< the same without moments
     cast         ///< a shard from its master
   };
   TaskId task{};
@@ -74,7 +77,20 @@ struct Deed {
 const char* name_of(Deed::Verb verb);
 const char* name_of(Content::Kind kind);
 
+/// What a plan does to its parameters that training without the plan does likewise.
+struct Update {
+  enum class Rule : std::uint8_t { adam, sgd };
+  Rule rule = Rule::adam;
+  /// fp32 parameters and moments; else there are but the network's, in its type.
+  bool keeps_master = true;
+  /// A step computes with the parameters that the update before the last one has left.
+  bool is_delayed = false;
+  bool operator==(const Update&) const = default;
+};
+
 struct Meaning {
+  Update update;
+  std::vector<std::uint16_t> batches;  ///< by rank: its number among data-parallel ranks
   std::vector<Content> contents;
   std::vector<Deed> deeds;  ///< by task, those of a task in their order
   std::vector<Access> accesses;

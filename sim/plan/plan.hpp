@@ -7,6 +7,7 @@
 #include <string_view>
 #include <type_traits>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "models/base/units.hpp"
@@ -207,6 +208,9 @@ class PlanBuilder {
     std::int32_t layer = -1, op = -1, micro_batch = -1;
   };
   void mean(const NewDeed& deed, std::span<const Access> accesses);
+  void mean(const Update& update) { plan_.meaning.update = update; }
+  /// The data-parallel number of each rank.
+  void mean(std::vector<std::uint16_t> batches) { plan_.meaning.batches = std::move(batches); }
   /// Says that the current phase of the current iteration ends on `rank` with `task`.
   void mark(TaskId task, std::uint16_t rank);
 

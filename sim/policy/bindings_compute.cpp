@@ -101,7 +101,11 @@ void Bindings::enter(std::vector<Access>& list, const Visit& visit, std::size_t 
     return;
   }
   if (visit.layer == 0 && op == 0) return;  // the batch
-  list.push_back(access(How::read, flow(visit, rank), gpu));
+  const bool is_from_stage = op == 0 && visit.pass == Pass::forward && enters_piece(visit, false);
+  const Content entering =
+      is_from_stage ? border(visit.micro_batch, true, rank) : flow(visit, rank);
+  list.push_back(access(How::read, entering, gpu));
+  if (is_from_stage) list.push_back(access(How::forget, entering, gpu));
   if (input != nullptr)
     list.push_back(access(How::write, saved(visit, rank, 0, 0), gpu, input->front().buffer));
 }
@@ -141,7 +145,12 @@ void Bindings::backward(TaskId task, const Visit& visit, std::size_t op, std::ui
       visit.layer + 1 == layers.size() && op + 1 == layers[visit.layer].operators.size();
   const PoolId gpu = step_.gpu_pool(rank);
   std::vector<Access> list;
-  if (!is_loss) list.push_back(access(How::read, flow(visit, rank), gpu));
+  const bool is_last = op + 1 == layers[visit.layer].operators.size();
+  const bool is_from_stage = is_last && !is_loss && enters_piece(visit, true);
+  const Content entering =
+      is_from_stage ? border(visit.micro_batch, false, rank) : flow(visit, rank);
+  if (!is_loss) list.push_back(access(How::read, entering, gpu));
+  if (is_from_stage) list.push_back(access(How::forget, entering, gpu));
   read_parameters(list, visit, op, rank);
   read_saved(list, visit, op, rank);
   write_gradients(list, visit, op, rank);
@@ -153,6 +162,75 @@ void Bindings::backward(TaskId task, const Visit& visit, std::size_t op, std::ui
                      .micro_batch = visit.micro_batch},
                     list);
   release(visit, op, rank);
+}
+
+void Bindings::computed_again(TaskId task, const Visit& visit, const Again& again,
+                              std::uint16_t rank) {
+  const PoolId gpu = step_.gpu_pool(rank);
+  const auto& operators = step_.graph().layers[visit.layer].operators;
+  Visit rerun = visit;
+  rerun.pass = Pass::recompute;
+  const auto place = [&](How how, std::int32_t identity) {
+    const std::vector<At>* at = places(visit, rank, identity, 0);
+    return access(how, saved(visit, rank, identity, 0), gpu,
+                  at == nullptr ? Access::standing : at->front().buffer);
+  };
+  const auto mean = [&](Deed::Verb verb, std::size_t op, std::span<const Access> list) {
+    step_.plan().mean({.task = task,
+                       .verb = verb,
+                       .layer = static_cast<std::int32_t>(visit.layer),
+                       .op = static_cast<std::int32_t>(op),
+                       .micro_batch = visit.micro_batch},
+                      list);
+  };
+  const auto is_made = [&](std::int32_t identity) {
+    return std::ranges::find(again.made, identity) != again.made.end();
+  };
+  for (std::size_t op = again.first; op < again.end; ++op) {
+    std::vector<Access> list;
+    if (op > again.first) list.push_back(access(How::read, flow(rerun, rank), gpu));
+    read_parameters(list, visit, op, rank);
+    for (const SavedTensor& t : operators[op].saved) {
+      const bool is_first = first_saver_[visit.layer].at(t.identity) == op;
+      if (op == again.first && !is_made(t.identity)) list.push_back(place(How::read, t.identity));
+      if (is_made(t.identity) && is_first) list.push_back(place(How::write, t.identity));
+    }
+    for (const std::int32_t identity : again.with) {
+      if (op == again.first && !is_made(identity)) list.push_back(place(How::read, identity));
+    }
+    list.push_back(access(How::write, flow(rerun, rank), gpu));
+    mean(Deed::Verb::forward, op, list);
+  }
+  std::vector<Access> last = {access(How::read, flow(rerun, rank), gpu)};
+  for (const std::int32_t identity : again.made) {
+    if (first_saver_[visit.layer].at(identity) == again.end)
+      last.push_back(place(How::write, identity));
+  }
+  if (last.size() > 1) mean(Deed::Verb::keep, again.end, last);
+}
+
+// Whether a pass gets what enters its layer from another stage.
+bool Bindings::enters_piece(const Visit& visit, bool from_behind) const {
+  return step_.layout().stages() > 1 && std::ranges::any_of(step_.pieces(), [&](const Piece& p) {
+           return from_behind ? p.last == visit.layer + 1 : p.first == visit.layer;
+         });
+}
+
+// There is room for one of each micro-batch of a step: that of the step before has been read.
+Content Bindings::border(std::int32_t micro_batch, bool is_forward, std::uint16_t rank) const {
+  return {
+      .kind = Kind::border, .rank = rank, .tensor = is_forward ? 0 : 2, .micro_batch = micro_batch};
+}
+
+void Bindings::sent(TaskId task, std::int32_t micro_batch, bool is_forward, std::uint16_t from,
+                    std::uint16_t to) {
+  Visit visit;
+  visit.micro_batch = micro_batch;
+  visit.pass = is_forward ? Pass::forward : Pass::backward;
+  const Access list[] = {
+      access(How::read, flow(visit, from), step_.gpu_pool(from)),
+      access(How::write, border(micro_batch, is_forward, to), step_.gpu_pool(to))};
+  mean(task, Deed::Verb::move, list);
 }
 
 void Bindings::read_saved(std::vector<Access>& list, const Visit& visit, std::size_t op,

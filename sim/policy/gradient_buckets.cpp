@@ -68,7 +68,8 @@ void GradientBuckets::number_tensors(std::uint16_t stage) {
 
 void GradientBuckets::begin(std::uint16_t stage, std::int64_t micro_step) {
   const bool is_boundary = micro_step + 1 == step_.setting().accumulation;
-  buckets_[stage] = {.tensors = {}, .micro_step = micro_step, .is_boundary = is_boundary};
+  buckets_[stage] = {
+      .tensors = {}, .micro_step = micro_step, .is_boundary = is_boundary, .stage = stage};
 }
 
 void GradientBuckets::produced(const Visit& visit, const SubModule& part) {
@@ -200,17 +201,20 @@ void GradientBuckets::gather_updated(const Communicator& communicator) {
       keeps_all ? "gather updated parameters" : "gather persistent parameters", communicator.lane,
       group.first, -1, step_.collective(CollectiveKind::all_gather, bytes, group), after);
   for (std::uint16_t i = 0; i < group.here; ++i) step_.rank(group.rank(i)).thread.also(task);
-  if (step_.bindings != nullptr) bind_gather(task);
+  if (step_.bindings != nullptr) bind_gather(task, group.first);
 }
 
-void GradientBuckets::bind_gather(TaskId task) {
+// Before the first update, of which a delayed one comes a step late, there is nothing new.
+void GradientBuckets::bind_gather(TaskId task, std::uint16_t first_rank) {
   Bindings& bindings = *step_.bindings;
   const bool keeps_all = zero().stage < 3;
-  for (const std::int32_t t : bindings.all_tensors()) {
+  for (const std::int32_t t : bindings.all_tensors(first_rank)) {
     if (!keeps_all && bindings.elements_of(t) >= zero().persistence_threshold) continue;
+    if (!bindings.updated_in(first_rank, t)) continue;
     std::vector<PoolId> from;
     for (std::uint16_t r = 0; r < step_.ranks(); ++r)
-      from.push_back(keeps_all ? step_.gpu_pool(r) : bindings.updated_in(r, t));
+      from.push_back(keeps_all ? step_.gpu_pool(r)
+                               : bindings.updated_in(r, t).value_or(step_.gpu_pool(r)));
     bindings.gathered(task, {t}, from, false, {});
   }
 }

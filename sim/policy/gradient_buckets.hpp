@@ -61,7 +61,7 @@ class GradientBuckets final : public GradientSink {
   void hand_over(const Bucket& bucket, TaskId reduced, std::uint16_t rank,
                  std::optional<BufferId> flat);
   void gather_updated(const Communicator& communicator);
-  void bind_gather(TaskId task);
+  void bind_gather(TaskId task, std::uint16_t first_rank);
 };
 
 }  // namespace tidegate

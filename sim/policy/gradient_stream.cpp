@@ -57,7 +57,7 @@ void land(Step& step, std::uint16_t rank, const Bucket& bucket, const Shards& sh
 }  // namespace
 
 void send_to_host(Step& step, std::uint16_t rank, const Bucket& bucket, double elements,
-                  const Shards& shards, TaskId reduced) {
+                  const Shards& shards, TaskId reduced, std::span<const TaskId> free_after) {
   Rank& r = step.rank(rank);
   TaskId last = reduced;
   if (step.setting().zero.stage == 3) {
@@ -71,7 +71,9 @@ void send_to_host(Step& step, std::uint16_t rank, const Bucket& bucket, double e
   const bool halves = step.setting().zero.stage < 3 && !bucket.is_boundary;
   if (bucket.is_boundary || halves) {
     const Bytes bytes((bucket.is_boundary ? 4 : 2) * elements);
-    last = step.to_host("gradient to host", rank, bucket.number, bytes, {&last, 1});
+    std::vector<TaskId> after = {last};
+    if (bucket.is_boundary) after.insert(after.end(), free_after.begin(), free_after.end());
+    last = step.to_host("gradient to host", rank, bucket.number, bytes, after);
     if (step.bindings != nullptr) land(step, rank, bucket, shards, last);
   }
   r.gradient = last;

@@ -18,8 +18,9 @@ TaskId round_trip(Step& step, std::uint16_t rank, const Bucket& bucket, double e
 /// The whole way of a bucket to fp32 gradients in host memory:
 ///   stage 3        16-bit round trip every micro-step, fp32 down at the boundary, thread blocked
 ///   stage 0 … 2    fp32 down at the boundary; before it, 16-bit down, and up again to accumulate
+/// fp32 gradients land where the last ones were, which is `free_after` these tasks.
 void send_to_host(Step& step, std::uint16_t rank, const Bucket& bucket, double elements,
-                  const Shards& shards, TaskId reduced);
+                  const Shards& shards, TaskId reduced, std::span<const TaskId> free_after = {});
 
 /// Copies of the above that no iteration spares, of `elements` of a rank's gradients, all of which
 /// end with backward: the 16-bit way down and back, and the fp32 way down where that is the end.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include "sim/policy/segments.hpp"
 
@@ -12,7 +13,8 @@ namespace {
 // Made by the operator that saves it; anything else that an operator saves came to it.
 bool is_own(const SavedTensor& t, const Operator& op) {
   const std::string_view name = t.name;
-  for (const std::string_view own : {"mask", "softmax", "log_sum_exp", "log_softmax", "output"}) {
+  for (const std::string_view own : {"mask", "softmax", "log_sum_exp", "log_softmax", "output",
+                                     "gate_activation", "normalized"}) {
     if (name.find(own) != std::string_view::npos) return true;
   }
   // Projections stand with the operator that makes them (attention.cpp).
@@ -36,6 +38,29 @@ std::vector<std::size_t> remade_by(const Layer& layer, const SavedTensors& saved
     list.push_back(op);
   }
   return list;
+}
+
+// The operator with which the sublayer of a residual sum begins: the sum reads what entered it.
+std::size_t sublayer_of(const Layer& layer, std::size_t residual) {
+  std::size_t op = residual;
+  while (op > 0 && !layer.operators[op - 1].name.ends_with("_residual")) --op;
+  return op;
+}
+
+std::vector<std::size_t> read_beside(const Layer& layer, const SavedTensors& saved,
+                                     const std::vector<std::size_t>& operators) {
+  std::vector<std::size_t> from;
+  if (operators.empty()) return from;
+  const std::size_t first = operators.front();
+  for (const std::size_t t : saved.needed_at[first]) {
+    if (saved.tensors[t].first != first) from.push_back(t);
+  }
+  for (const std::size_t op : operators) {
+    if (!layer.operators[op].name.ends_with("_residual")) continue;
+    const std::size_t start = sublayer_of(layer, op);
+    if (start < first && !saved.saved_at[start].empty()) from.push_back(saved.saved_at[start][0]);
+  }
+  return from;
 }
 
 Bytes gathered(const Step& step) {
@@ -75,7 +100,8 @@ TensorIndex::TensorIndex(const LayerGraph& graph, bool splits) {
     first_tensor.push_back(tensors.size());
     operators += layer.operators.size();
     for (std::size_t i = 0; i < layers.back().tensors.size(); ++i) {
-      tensors.push_back({l, i, remade_by(layer, layers.back(), i, splits)});
+      const auto run = remade_by(layer, layers.back(), i, splits);
+      tensors.push_back({l, i, run, read_beside(layer, layers.back(), run)});
     }
   }
 }
@@ -92,13 +118,16 @@ TensorTrace trace_of(const Step& step, std::uint16_t rank, const TensorIndex& in
   for (const TensorIndex::Tensor& t : index.tensors) {
     const Layer& layer = graph.layers[t.layer];
     const SavedTensors::Tensor& saved = index.layers[t.layer].tensors[t.in_layer];
+    std::vector<std::size_t> from;
+    for (const std::size_t k : t.from) from.push_back(index.tensor(t.layer, k));
     const bool is_free = layer.kind != LayerKind::head || rules.moves_head;
     trace.tensors.push_back({.name = layer.name + "." + saved.saved.name,
                              .bytes = saved.saved.bytes,
                              .first = index.op(t.layer, saved.first),
                              .last = index.op(t.layer, saved.last),
                              .may_move = is_free && saved.saved.elements >= rules.threshold,
-                             .recompute = Seconds(-1)});
+                             .recompute = Seconds(-1),
+                             .from = std::move(from)});
   }
   trace.standing = step.standing(step.gpu_pool(rank)) + gathered(step);
   const std::size_t n = trace.operators.size();

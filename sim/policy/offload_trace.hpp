@@ -18,6 +18,9 @@ struct TensorIndex {
     /// Operators that run again to make it from the tensors saved before it in its layer: the one
     /// that saved those (its result was not kept) up to its maker. Empty: it cannot be made again.
     std::vector<std::size_t> remade_by;
+    /// Tensors of the layer, by their place in it, that these operators read beside what the first
+    /// of them made: the stream at a residual sum, and what operators before have saved.
+    std::vector<std::size_t> from;
   };
   std::vector<SavedTensors> layers;
   std::vector<std::size_t> first_operator, first_tensor;  ///< by layer

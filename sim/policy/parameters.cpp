@@ -56,7 +56,7 @@ Bytes bytes_of(const Step& step, const Shards& shards) {
 // At the start of the run the shards of a rank are here.
 void stand(Step& step, std::uint16_t rank, PoolId pool) {
   if (step.bindings == nullptr) return;
-  step.bindings->stands(Content::Kind::shard, step.bindings->all_tensors(), rank, pool);
+  step.bindings->stands(Content::Kind::shard, step.bindings->all_tensors(rank), rank, pool);
 }
 
 void move(Step& step, TaskId task, const Shards& shards, std::uint16_t rank, PoolId from, PoolId to,

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "sim/policy/bindings.hpp"
+
 namespace tidegate {
 
 PipelineLinks::PipelineLinks(Step& step) : step_(step) {
@@ -45,6 +47,8 @@ void PipelineLinks::send(const Action& action) {
                              lanes_[r][action.is_forward ? 1 : 0], r,
                              static_cast<std::int32_t>(layer),
                              Copy{step_.gpu_place(r), step_.gpu_place(peer), bytes}, after));
+    if (step_.bindings != nullptr)
+      step_.bindings->sent(sent.back(), action.micro_batch, action.is_forward, r, peer);
   }
   sent_[key(to, action)] = std::move(sent);
 }

@@ -144,6 +144,9 @@ class PlannedMoves final : public ActivationPolicy {
                   Beside& beside);
   void make_again(Step& step, const Visit& visit, std::uint16_t rank, std::size_t point,
                   Beside& beside);
+  void bind_again(Step& step, const Visit& visit, std::uint16_t rank,
+                  std::span<const std::size_t> remake, TaskId task) const;
+  static void refuse_again(const Step& step, std::size_t layer, const Bindings::Again& again);
   void drop(const Visit& visit, std::uint16_t rank, std::size_t point, Beside& beside);
   void send(Step& step, const Visit& visit, std::uint16_t rank, std::size_t point, TaskId kernels);
   void note(const Visit& visit, std::uint16_t rank, std::size_t op, TaskId kernels);
@@ -297,7 +300,6 @@ void PlannedMoves::make_again(Step& step, const Visit& visit, std::uint16_t rank
                               Beside& beside) {
   const auto& remake = schedules_[rank].remake[point];
   if (remake.empty()) return;
-  if (step.bindings != nullptr) Bindings::refuse("single operators that run again");
   const OwnerId owner = step.plan().owner("recomputed activations");
   std::vector<std::pair<std::size_t, std::size_t>> operators;
   std::vector<Effect> effects;
@@ -307,6 +309,9 @@ void PlannedMoves::make_again(Step& step, const Visit& visit, std::uint16_t rank
     Held& held = this->held(visit, rank)[t];
     held.buffer = step.plan().buffer(step.gpu_pool(rank), owner, bytes_of(t));
     effects.push_back(allocate(held.buffer));
+    if (step.bindings != nullptr)
+      step.bindings->put(of_layer(visit, tensor.layer), rank, identity_of(t), 0,
+                         {{held.buffer, {}}});
   }
   std::ranges::sort(operators);
   operators.erase(std::ranges::unique(operators).begin(), operators.end());
@@ -315,8 +320,54 @@ void PlannedMoves::make_again(Step& step, const Visit& visit, std::uint16_t rank
     const auto& forward = step.graph().layers[layer].operators[op].forward;
     kernels.insert(kernels.end(), forward.begin(), forward.end());
   }
-  step.on_gpu("recompute", rank, static_cast<std::int32_t>(visit.layer), std::move(kernels),
-              beside.kernel_after, effects);
+  const TaskId task = step.on_gpu("recompute", rank, static_cast<std::int32_t>(visit.layer),
+                                  std::move(kernels), beside.kernel_after, effects);
+  if (step.bindings != nullptr) bind_again(step, visit, rank, remake, task);
+}
+
+// Operators that make tensors of a run follow each other; several runs of a layer, or of layers,
+// may fall on one point.
+void PlannedMoves::bind_again(Step& step, const Visit& visit, std::uint16_t rank,
+                              std::span<const std::size_t> remake, TaskId task) const {
+  std::vector<std::size_t> ordered(remake.begin(), remake.end());
+  std::ranges::sort(ordered, {}, [&](std::size_t t) {
+    return std::pair(index_.tensors[t].layer, index_.tensors[t].remade_by.front());
+  });
+  std::size_t layer = 0;
+  Bindings::Again again;
+  const auto bind = [&] {
+    if (again.made.empty()) return;
+    refuse_again(step, layer, again);
+    step.bindings->computed_again(task, of_layer(visit, layer), again, rank);
+  };
+  for (const std::size_t t : ordered) {
+    const TensorIndex::Tensor& tensor = index_.tensors[t];
+    const std::size_t first = tensor.remade_by.front(), end = tensor.remade_by.back() + 1;
+    const bool continues = !again.made.empty() && tensor.layer == layer && first <= again.end;
+    if (!continues) bind(), again = {first, end, {}, {}}, layer = tensor.layer;
+    again.end = std::max(again.end, end);
+    again.made.push_back(identity_of(t));
+    for (const std::size_t k : tensor.from)
+      again.with.push_back(identity_of(index_.tensor(tensor.layer, k)));
+  }
+  bind();
+}
+
+// Under ZeRO-3 a run may want parameters of sub-modules whose backward is yet to come; the plan
+// does not gather them. Norms of q and k do not save v, which comes from the operator before them.
+void PlannedMoves::refuse_again(const Step& step, std::size_t layer, const Bindings::Again& again) {
+  const ZeroOptions& zero = step.setting().zero;
+  const auto& operators = step.graph().layers[layer].operators;
+  for (std::size_t op = again.first; op < again.end && zero.stage == 3; ++op) {
+    for (const Parameter& p : operators[op].parameters) {
+      if (p.elements >= zero.persistence_threshold)
+        Bindings::refuse(
+            "single operators that run again under ZeRO-3, whose parameters nothing "
+            "gathers");
+    }
+  }
+  if (operators[again.first].name == "qk_norm")
+    Bindings::refuse("norms of q and k that run again by themselves");
 }
 
 void PlannedMoves::free_used(const Visit& visit, std::uint16_t rank, std::size_t op,

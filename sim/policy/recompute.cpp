@@ -40,13 +40,13 @@ class FullRecompute final : public ActivationPolicy {
     if (visit.pass == Pass::forward) {
       if (!is_recomputed(graph, visit.layer)) {
         keep_until_backward(step, visit, "activations", storages_of(layer, Part::all), effects);
-      } else if (segment_start(graph, visit.layer) == visit.layer) {
+      } else if (starts_segment(step, visit.layer)) {
         keep_until_backward(step, visit, "checkpoints", layer.input, effects);
       }
       step.on_layer("forward", visit, std::move(effects));
     } else if (visit.pass == Pass::recompute) {
       // From here on the layer's input is among its saved tensors.
-      if (segment_start(graph, visit.layer) == visit.layer) free_kept(step, visit, effects);
+      if (starts_segment(step, visit.layer)) free_kept(step, visit, effects);
       keep_until_backward(step, visit, "recomputed activations", storages_of(layer, Part::all),
                           effects);
       step.on_layer("recompute", visit, std::move(effects));
@@ -83,6 +83,12 @@ class FullRecompute final : public ActivationPolicy {
     return first + (layer - first) / every_ * every_;
   }
 
+  bool starts_segment(const Step& step, std::size_t layer) const {
+    const bool starts_piece =
+        std::ranges::find(step.pieces(), layer, &Piece::first) != step.pieces().end();
+    return starts_piece || segment_start(step.graph(), layer) == layer;
+  }
+
   // Of a block, forward keeps at most its input, and that with the whole layer.
   void add_by_operator(Step& step, const Visit& visit) {
     const LayerGraph& graph = step.graph();
@@ -94,7 +100,7 @@ class FullRecompute final : public ActivationPolicy {
       keep_by_operator(step, "forward", visit, "activations");
     } else {
       StageEffects effects(step.layout().ranks_per_stage());
-      if (segment_start(graph, visit.layer) == visit.layer) {
+      if (starts_segment(step, visit.layer)) {
         keep_until_backward(step, visit, "checkpoints", graph.layers[visit.layer].input, effects);
       }
       step.on_layer("forward", visit, std::move(effects));

@@ -61,7 +61,9 @@ class ResidentOptimizer final : public OptimizerPolicy {
                          Content::Kind::sum, gpu);
   }
 
-  void update(Step& step, std::uint16_t rank, const ParameterPolicy&) override {
+  void update(Step& step, std::uint16_t rank, const ParameterPolicy& parameters) override {
+    if (step.bindings != nullptr && !parameters.stays_on_gpu())
+      Bindings::refuse("an update on the GPU that nothing brings to where parameters live");
     Rank& r = step.rank(rank);
     if (r.gradient) r.compute.also(*r.gradient);
     const std::int64_t n = owned(step, rank);
@@ -70,8 +72,8 @@ class ResidentOptimizer final : public OptimizerPolicy {
     if (step.bindings == nullptr) return;
     using Kind = Content::Kind;
     const Kind written[] = {step.setting().zero.stage == 0 ? Kind::parameter : Kind::shard};
-    step.bindings->adam(task, step.bindings->all_tensors(), rank, step.gpu_pool(rank), Kind::sum,
-                        written);
+    step.bindings->updated(task, step.bindings->all_tensors(rank), rank, step.gpu_pool(rank),
+                           Kind::sum, written);
   }
 
   void add_least(const Step& step, std::uint16_t rank, LeastWork& least) const override {
@@ -83,10 +85,20 @@ class ResidentOptimizer final : public OptimizerPolicy {
 
  private:
   void stand(Step& step, std::uint16_t rank) const {
-    if (algorithm_.states == 0) Bindings::refuse("SGD");
-    if (!has_master_ && element_ < 4) Bindings::refuse("Adam on 16-bit parameters alone");
-    for (const auto kind : {Content::Kind::master, Content::Kind::moments})
-      step.bindings->stands(kind, step.bindings->all_tensors(), rank, step.gpu_pool(rank));
+    using Kind = Content::Kind;
+    const bool is_adam = algorithm_.states > 0;
+    // In fp32 the parameters are the master, whatever it is called.
+    const bool keeps_master = has_master_ || element_ >= 4;
+    step.bindings->updates(
+        {.rule = is_adam ? Update::Rule::adam : Update::Rule::sgd, .keeps_master = keeps_master});
+    const auto tensors = step.bindings->all_tensors(rank);
+    const PoolId gpu = step.gpu_pool(rank);
+    const std::int64_t stage = step.setting().zero.stage;
+    if (keeps_master) step.bindings->stands(Kind::master, tensors, rank, gpu);
+    if (is_adam) step.bindings->stands(Kind::moments, tensors, rank, gpu);
+    // The owner's slice of the whole parameters; in stage 3 it stands anyway, and in 0 it is all.
+    const bool has_slice = stage == 1 || stage == 2;
+    if (!keeps_master && has_slice) step.bindings->stands(Kind::shard, tensors, rank, gpu);
   }
 
   Elementwise kernels(std::int64_t n) const {

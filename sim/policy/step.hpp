@@ -70,6 +70,7 @@ struct Bucket {
   std::int32_t number = 0;  ///< within the micro-step
   std::int64_t micro_step = 0;
   bool is_boundary = false;  ///< of the last micro-step: the update follows
+  std::uint16_t stage = 0;
 };
 
 /// Hears of gradients as the plan's backward produces them.

@@ -200,7 +200,7 @@ class SwappedOptimizer final : public OptimizerPolicy {
   using Kind = Content::Kind;
 
   void bind(Step& step) {
-    group_tensors_ = step.bindings->tensors_of(groups_);
+    group_tensors_ = step.bindings->tensors_of(groups_, 0);
     for (std::uint16_t r = 0; r < step.ranks(); ++r) {
       for (std::size_t g = 0; g < groups_.size(); ++g) {
         const PoolId files = step.path_pool(r, options_.paths[path_of_[g]]);
@@ -374,7 +374,7 @@ class SwappedOptimizer final : public OptimizerPolicy {
     }
     const TaskId adam = step.on_thread("adam", rank, item, AdamStep{rank, n, DType::fp32});
     if (step.bindings != nullptr)
-      step.bindings->adam(adam, group_tensors_[group], rank, step.host_pool(rank), Kind::sum32);
+      step.bindings->updated(adam, group_tensors_[group], rank, step.host_pool(rank), Kind::sum32);
     upload(step, rank, group, parameters);
     if (visit.is_written) write_back(step, rank, group, visit);
   }

@@ -1,6 +1,7 @@
 #include "sim/policy/zero_offload.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -30,6 +31,7 @@ class ZeroOffload final : public OptimizerPolicy {
     on_host_.clear();
     host_share_.clear();
     bound_.clear();
+    waiting_.assign(step.ranks(), {});
     for (std::uint16_t r = 0; r < step.ranks(); ++r) {
       const std::int64_t size = updates_by_group ? options_.sub_group_size : step.shard_of_all(r);
       groups_.push_back(pack_sub_groups(parameters_in_order(step.graph_of(r)), step.world(),
@@ -46,19 +48,23 @@ class ZeroOffload final : public OptimizerPolicy {
     const double elements = host_share_[rank] * static_cast<double>(shards.elements);
     if (step.bindings != nullptr) leave_on_gpu(step, rank, bucket, shards, reduced);
     if (elements <= 0) return;
-    send_to_host(step, rank, bucket, elements, shards, reduced);
+    send_to_host(step, rank, bucket, elements, shards, reduced, last_update_[rank]);
   }
 
   void update(Step& step, std::uint16_t rank, const ParameterPolicy& parameters) override {
     Rank& r = step.rank(rank);
     if (r.gradient) r.thread.also(*r.gradient);
+    if (step.bindings != nullptr && !bound_[rank].on_gpu.empty() && !parameters.stays_on_gpu())
+      Bindings::refuse("an update on the GPU that nothing brings to where parameters live");
     update_on_gpu(step, rank);
+    if (!options_.is_delayed) {
+      for (const TaskId t : update_on_host(step, rank, parameters)) r.thread.also(t);
+      return;
+    }
     // A delayed update has until the end of the next iteration: wait for the previous one only.
     for (const TaskId t : last_update_[rank]) r.thread.also(t);
-    last_update_[rank] = update_on_host(step, rank, parameters);
-    if (options_.is_delayed) return;
-    for (const TaskId t : last_update_[rank]) r.thread.also(t);
-    last_update_[rank].clear();
+    put_in_place(step, rank, parameters);
+    last_update_[rank] = update_beside(step, rank, parameters);
   }
 
   void add_least(const Step& step, std::uint16_t rank, LeastWork& least) const override {
@@ -82,35 +88,64 @@ class ZeroOffload final : public OptimizerPolicy {
   }
 
  private:
+  struct Bound {
+    std::vector<std::vector<std::int32_t>> groups;  // tensors updated on the host, by sub-group
+    std::set<std::int32_t> on_gpu;
+    std::map<std::int32_t, std::pair<std::int32_t, std::int32_t>> cut;  // on the GPU, on the host
+  };
+
   // Which tensors are updated where, and where their states stand at the start.
   void bind(Step& step, std::uint16_t rank) {
     using Kind = Content::Kind;
-    if (options_.is_delayed) Bindings::refuse("a delayed update, which trains another network");
+    step.bindings->updates({.is_delayed = options_.is_delayed});
     Bound& bound = bound_.emplace_back();
-    bound.groups = step.bindings->tensors_of(groups_[rank]);
-    for (std::size_t i = 0; i < groups_[rank].size(); ++i) {
-      const std::int64_t there = on_host_[rank][i];
-      const bool is_cut = there != 0 && there != groups_[rank][i].elements;
-      if (is_cut) Bindings::refuse("a sub-group that is cut between host and GPU");
-      if (there != 0) continue;
-      bound.on_gpu.insert(bound.groups[i].begin(), bound.groups[i].end());
+    bound.groups = step.bindings->tensors_of(groups_[rank], step.layout().stage_of(rank));
+    for (std::size_t i = 0; i < groups_[rank].size(); ++i)
+      take_to_gpu(step, bound, i, groups_[rank][i].elements - on_host_[rank][i]);
+    for (const Kind kind : {Kind::master, Kind::moments}) {
+      for (const auto& group : bound.groups)
+        step.bindings->stands(kind, group, rank, step.host_pool(rank));
+      step.bindings->stands(kind, {bound.on_gpu.begin(), bound.on_gpu.end()}, rank,
+                            step.gpu_pool(rank));
     }
-    for (const std::int32_t t : step.bindings->all_tensors()) {
-      const bool is_on_gpu = bound.on_gpu.contains(t);
-      const PoolId pool = is_on_gpu ? step.gpu_pool(rank) : step.host_pool(rank);
-      for (const Kind kind : {Kind::master, Kind::moments})
-        step.bindings->stands(kind, {t}, rank, pool);
+  }
+
+  // The first `elements` of a sub-group leave it for the GPU; where they end within a tensor, it is
+  // cut.
+  void take_to_gpu(Step& step, Bound& bound, std::size_t group, std::int64_t elements) const {
+    std::vector<std::int32_t> staying;
+    for (const std::int32_t t : bound.groups[group]) {
+      const std::int64_t shard = step.shard(step.bindings->elements_of(t));
+      if (shard <= elements) {
+        bound.on_gpu.insert(t);
+      } else if (elements > 0) {
+        const auto [first, rest] = step.bindings->cut(t, elements);
+        bound.cut[t] = {first, rest};
+        bound.on_gpu.insert(first);
+        staying.push_back(rest);
+      } else {
+        staying.push_back(t);
+      }
+      elements = std::max<std::int64_t>(0, elements - shard);
     }
+    bound.groups[group] = std::move(staying);
   }
 
   // Slices that the GPU updates are added up there, and taken out of what goes to the host.
   void leave_on_gpu(Step& step, std::uint16_t rank, const Bucket& bucket, Shards& shards,
                     TaskId reduced) const {
-    std::vector<std::int32_t> staying;
-    std::erase_if(shards.tensors, [&](std::int32_t t) {
-      if (bound_[rank].on_gpu.contains(t)) staying.push_back(t);
-      return bound_[rank].on_gpu.contains(t);
-    });
+    const Bound& bound = bound_[rank];
+    std::vector<std::int32_t> staying, going;
+    for (const std::int32_t t : shards.tensors) {
+      const auto cut = bound.cut.find(t);
+      if (cut != bound.cut.end()) {
+        staying.push_back(cut->second.first);
+        going.push_back(cut->second.second);
+      } else {
+        (bound.on_gpu.contains(t) ? staying : going).push_back(t);
+      }
+    }
+    shards.tensors = std::move(going);
     const bool is_first = step.setting().zero.stage < 2 || bucket.micro_step == 0;
     const PoolId gpu = step.gpu_pool(rank);
     step.bindings->added(reduced, staying, rank, is_first, gpu, Content::Kind::sum, gpu);
@@ -189,28 +224,79 @@ class ZeroOffload final : public OptimizerPolicy {
   std::vector<TaskId> update_on_host(Step& step, std::uint16_t rank,
                                      const ParameterPolicy& parameters) {
     Rank& r = step.rank(rank);
-    const LaneId lane = options_.is_delayed ? lanes_[rank] : r.main;
     std::vector<TaskId> at(r.thread.tasks().begin(), r.thread.tasks().end());
     std::vector<TaskId> done;
     for (std::size_t i = 0; i < groups_[rank].size(); ++i) {
-      const auto item = static_cast<std::int32_t>(i);
-      const std::int64_t n = on_host_[rank][i];
-      if (n == 0) continue;
-      const TaskId adam = step.add("adam", lane, rank, item, AdamStep{rank, n, DType::fp32}, at);
-      const TaskId cast = step.add("cast parameters", lane, rank, item,
-                                   Cast{rank, n, DType::fp32, DType::bf16}, {&adam, 1});
-      Shards shards{n, {}};
-      if (step.bindings != nullptr) {
-        shards.tensors = bound_[rank].groups[i];
-        const PoolId host = step.host_pool(rank);
-        step.bindings->adam(adam, shards.tensors, rank, host, Content::Kind::sum32);
-        step.bindings->cast(cast, shards.tensors, rank, host);
-      }
-      const TaskId stored = parameters.store(step, rank, shards, item, {&cast, 1});
-      at = {options_.is_delayed ? cast : stored};  // DeepSpeed's copy back blocks the thread
+      if (on_host_[rank][i] == 0) continue;
+      const TaskId updated = adam(step, rank, i, r.main, at);
+      const TaskId narrow = cast(step, rank, i, r.main, {&updated, 1});
+      const TaskId stored = store(step, rank, i, parameters, {&narrow, 1});
+      at = {stored};  // DeepSpeed's copy back blocks the thread
       done.push_back(stored);
     }
     return done.empty() ? at : done;
+  }
+
+  // The update of a step beside the next one. Until that has ended, nothing may change that its
+  // passes read: the new parameters wait on the host, in 16 bits where the passes do not read that
+  // memory, to be put in place between the steps (Ren et al. 2021, ZeRO-Offload, figure 6).
+  std::vector<TaskId> update_beside(Step& step, std::uint16_t rank,
+                                    const ParameterPolicy& parameters) {
+    const Rank& r = step.rank(rank);
+    std::vector<TaskId> at(r.thread.tasks().begin(), r.thread.tasks().end());
+    for (std::size_t i = 0; i < groups_[rank].size(); ++i) {
+      if (on_host_[rank][i] == 0) continue;
+      at = {adam(step, rank, i, lanes_[rank], at)};
+      if (parameters.stays_on_gpu()) at = {cast(step, rank, i, lanes_[rank], at, true)};
+      waiting_[rank].push_back(i);
+    }
+    return at;
+  }
+
+  void put_in_place(Step& step, std::uint16_t rank, const ParameterPolicy& parameters) {
+    Rank& r = step.rank(rank);
+    for (const std::size_t i : waiting_[rank]) {
+      const std::vector<TaskId> at(r.thread.tasks().begin(), r.thread.tasks().end());
+      const bool is_cast = parameters.stays_on_gpu();
+      if (!is_cast) r.thread.set(cast(step, rank, i, r.main, at));
+      r.thread.set(store(step, rank, i, parameters, r.thread.tasks()));
+    }
+    waiting_[rank].clear();
+  }
+
+  TaskId adam(Step& step, std::uint16_t rank, std::size_t group, LaneId lane,
+              std::span<const TaskId> after) const {
+    const TaskId task = step.add("adam", lane, rank, static_cast<std::int32_t>(group),
+                                 AdamStep{rank, on_host_[rank][group], DType::fp32}, after);
+    if (step.bindings != nullptr)
+      step.bindings->updated(task, bound_[rank].groups[group], rank, step.host_pool(rank),
+                             Content::Kind::sum32);
+    return task;
+  }
+
+  // What waits is not yet where passes and gathers look for it.
+  TaskId cast(Step& step, std::uint16_t rank, std::size_t group, LaneId lane,
+              std::span<const TaskId> after, bool waits = false) const {
+    const Cast work{rank, on_host_[rank][group], DType::fp32, DType::bf16};
+    const TaskId task =
+        step.add("cast parameters", lane, rank, static_cast<std::int32_t>(group), work, after);
+    if (step.bindings == nullptr) return task;
+    using Kind = Content::Kind;
+    const PoolId host = step.host_pool(rank);
+    const auto& tensors = bound_[rank].groups[group];
+    if (waits) {
+      step.bindings->moved(task, tensors, rank, {Kind::master, host}, {Kind::shard, host});
+    } else {
+      step.bindings->cast(task, tensors, rank, host);
+    }
+    return task;
+  }
+
+  TaskId store(Step& step, std::uint16_t rank, std::size_t group, const ParameterPolicy& parameters,
+               std::span<const TaskId> after) const {
+    Shards shards{on_host_[rank][group], {}};
+    if (step.bindings != nullptr) shards.tensors = bound_[rank].groups[group];
+    return parameters.store(step, rank, shards, static_cast<std::int32_t>(group), after);
   }
 
   void update_on_gpu(Step& step, std::uint16_t rank) const {
@@ -222,17 +308,12 @@ class ZeroOffload final : public OptimizerPolicy {
     if (step.bindings == nullptr) return;
     const std::vector<std::int32_t> tensors(bound_[rank].on_gpu.begin(), bound_[rank].on_gpu.end());
     constexpr Content::Kind written[] = {Content::Kind::shard};
-    step.bindings->adam(task, tensors, rank, step.gpu_pool(rank), Content::Kind::sum, written);
+    step.bindings->updated(task, tensors, rank, step.gpu_pool(rank), Content::Kind::sum, written);
   }
 
   Elementwise adam_on_gpu(std::uint16_t rank, double elements) const {
     return {Bytes(adam_traffic * elements), static_cast<std::int32_t>(groups_[rank].size())};
   }
-
-  struct Bound {
-    std::vector<std::vector<std::int32_t>> groups;  // tensors by sub-group
-    std::set<std::int32_t> on_gpu;
-  };
 
   ZeroOffloadOptions options_;
   std::vector<Bound> bound_;                        // by rank, where the plan carries its meaning
@@ -240,7 +321,8 @@ class ZeroOffload final : public OptimizerPolicy {
   std::vector<std::vector<std::int64_t>> on_host_;  // by rank and sub-group: elements on the host
   std::vector<double> host_share_;                  // by rank: of all elements
   std::vector<LaneId> lanes_;
-  std::vector<std::vector<TaskId>> last_update_;
+  std::vector<std::vector<TaskId>> last_update_;   // by rank, delayed: as yet not waited for
+  std::vector<std::vector<std::size_t>> waiting_;  // by rank, delayed: sub-groups not put in place
 };
 
 }  // namespace

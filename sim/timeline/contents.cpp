@@ -117,12 +117,14 @@ class Trace {
     std::uint64_t master = 0;
     for (const Access& a : meaning_.of(deed)) {
       if (!happens(a.when)) continue;
-      if (a.how == How::forget) cells_.erase(cell(a));
       if (a.how != How::write) continue;
       const Content& content = meaning_.content(a.content);
       const std::uint64_t value = made(task, deed, content, inputs, last, master);
       if (content.kind == Kind::master) master = value;
       write(task, a, value);
+    }
+    for (const Access& a : meaning_.of(deed)) {
+      if (a.how == How::forget && happens(a.when)) cells_.erase(cell(a));
     }
   }
 
@@ -147,11 +149,13 @@ class Trace {
       case Verb::cast:
         return joined(last, 1);
       case Verb::adam:
-        return is_16_bit ? joined(master, 1) : joined(joined(inputs, kind), 2);
+      case Verb::sgd:
+        return is_16_bit && master != 0 ? joined(master, 1) : joined(joined(inputs, kind), 2);
       case Verb::initialise:
         return joined(joined(kind, number(content.tensor)), 3);
       case Verb::forward:
       case Verb::backward:
+      case Verb::keep:
         return computed(task, deed, content, inputs);
       case Verb::gather:
       case Verb::add:

@@ -202,15 +202,19 @@ std::string fingerprint(const Workload& w, const LayerGraph& graph,
     }
   }
   const Network& n = w.network;
+  const Update& u = options.update;
+  std::string update;  // where it is not Adam's on masters
+  if (u.rule == Update::Rule::sgd) update += ", SGD";
+  if (!u.keeps_master) update += ", no masters";
   return fmt::format(
       "training of {} parameters in {}, operators {:016x}, activation {}, window {}, rotary {}: "
       "seed {}, {} ranks of {} micro-batches of {} sequences of {} tokens, gradients reduced every "
-      "{}, Adam {} {} {} {} {}",
+      "{}, Adam {} {} {} {} {}{}",
       graph.parameters, name_of(w.dtype), check_value(std::as_bytes(std::span(operators))),
       static_cast<int>(n.activation), n.sliding_window, n.rotary_fraction, options.seed,
       options.ranks, w.accumulation, w.micro_batch, w.sequence,
       options.reduces_every_micro_step ? "micro-step" : "step", a.rate, a.beta1, a.beta2, a.epsilon,
-      a.decay);
+      a.decay, update);
 }
 
 void check_checkpoint_folder(const std::string& folder, const LayerGraph& graph) {

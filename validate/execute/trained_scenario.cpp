@@ -67,8 +67,10 @@ class ScenarioTraining {
         layout_(layout_of(scenario)) {
     check();
     options_ = {.seed = request.seed,
-                .ranks = scenario.ranks,
+                .ranks = layout_.data(),
+                .update = update_of_plan(),
                 .reduces_every_micro_step = scenario.policy.zero.stage >= 2};
+    check_state();
     print_ = fingerprint(scenario.workload, graph_, options_);
     result_ = {.scenario = scenario.name,
                .policy = scenario.policy.describe(),
@@ -113,11 +115,29 @@ class ScenarioTraining {
     if (!request_.checkpoint.empty()) check_checkpoint_folder(request_.checkpoint, graph_);
   }
 
-  SimulatedPlan plan(std::int64_t steps) {
-    scenario_.iterations = static_cast<std::int32_t>(steps);
+  // Between two steps an update is under way, of which a state knows nothing.
+  void check_state() const {
+    const bool has_state = !request_.checkpoint.empty() || !request_.resume.empty();
+    if (!options_.update.is_delayed || !has_state) return;
+    throw InputError(
+        "a delayed update is still under way between two steps, and a state does not hold it; "
+        "train "
+        "without --checkpoint and --resume, or with delayed_update: false");
+  }
+
+  Setting setting() const {
     Setting setting = setting_of(scenario_, graph_, scenario_.machine, layout_);
     setting.carries_meaning = true;
-    SimulatedPlan p = simulate_scenario(setting, scenario_);
+    return setting;
+  }
+
+  Update update_of_plan() const {
+    return build_plan(setting(), scenario_.policy, 1).meaning.update;
+  }
+
+  SimulatedPlan plan(std::int64_t steps) {
+    scenario_.iterations = static_cast<std::int32_t>(steps);
+    SimulatedPlan p = simulate_scenario(setting(), scenario_);
     check_fit(p);
     return p;
   }
@@ -137,6 +157,7 @@ class ScenarioTraining {
     TrainingRun run = train_on(rig, p.plan, scenario_.workload, graph_, options,
                                {.are_processes = result_.are_processes, .deaths = request_.deaths});
     result_.measured = iteration_time(p.plan, run.timeline);
+    result_.kinds = compare(p.plan, p.timeline, run.timeline, p.demands, p.resources).kinds;
     result_.timeline = std::move(run.timeline);
     state_ = std::move(run.training.state);
     losses_.insert(losses_.end(), run.training.losses.begin(), run.training.losses.end());
@@ -167,8 +188,7 @@ class ScenarioTraining {
   }
 
   std::vector<double> by_step(const std::vector<double>& losses) const {
-    const auto each =
-        static_cast<std::ptrdiff_t>(scenario_.workload.accumulation * scenario_.ranks);
+    const auto each = static_cast<std::ptrdiff_t>(scenario_.workload.accumulation * options_.ranks);
     std::vector<double> means;
     for (auto first = losses.begin(); first != losses.end(); first += each)
       means.push_back(std::accumulate(first, first + each, 0.0) / static_cast<double>(each));

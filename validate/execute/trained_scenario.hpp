@@ -7,6 +7,7 @@
 #include "models/base/units.hpp"
 #include "sim/run/predict.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "validate/compare/comparison.hpp"
 #include "validate/execute/training_run.hpp"
 
 /// A scenario's training under its plan, beside the same training without offload.
@@ -39,6 +40,9 @@ struct TrainedScenario {
   Seconds measured, alone_measured;   ///< step here, under the plan and without one
   std::int64_t file_bytes_read = 0, file_bytes_written = 0, beside = 0;
   std::vector<std::string> checkpoints;
+  /// Tasks of the last steps by kind, in the time of the profile's devices and in that of this
+  /// machine; those of kernels are arithmetic in fp32 on cores, whatever the profile is of.
+  std::vector<Group> kinds;
   SimulatedPlan plan;  ///< the last that was run, as predicted for the machine of the profile
   Timeline timeline;   ///< of that run
 

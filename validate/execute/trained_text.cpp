@@ -1,3 +1,5 @@
+#include <utility>
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -34,6 +36,23 @@ std::string losses_text(const TrainedScenario& t) {
   return to_text(table);
 }
 
+std::string kinds_text(const TrainedScenario& t) {
+  constexpr std::size_t most_rows = 12;
+  Table table{.header = {"tasks of a step, sums", "predicted", "measured", "tasks"},
+              .rows = {},
+              .align = {}};
+  for (const Group& g : t.kinds) {
+    if (table.rows.size() == most_rows) break;
+    table.rows.push_back(
+        {g.name, to_text(g.time.predicted), to_text(g.time.measured), std::to_string(g.tasks)});
+  }
+  return to_text(table) +
+         "Predicted: by the devices of the profile. Measured: here, where kernels are arithmetic "
+         "in "
+         "fp32 on cores and copies carry what tasks mean, not what the profile's devices would do; "
+         "validate run without --train compares rates.\n";
+}
+
 std::string as_text(const TrainedScenario& t) {
   if (t.ranks == 1) return "one rank";
   return fmt::format("{} ranks, each a {}", t.ranks,
@@ -57,6 +76,7 @@ std::string to_text(const TrainedScenario& t) {
       "is "
       "of this one.\n",
       to_text(t.measured), to_text(t.alone_measured), t.profile, to_text(t.predicted));
+  text += "\n" + kinds_text(t) + "\n";
   if (t.beside > 0) {
     text += fmt::format("{} of contents found no room in the buffers of the plan and lay beside.\n",
                         to_text(Bytes(static_cast<double>(t.beside))));
@@ -67,6 +87,13 @@ std::string to_text(const TrainedScenario& t) {
 
 std::string to_json(const TrainedScenario& t) {
   using nlohmann::ordered_json;
+  ordered_json kinds = ordered_json::array();
+  for (const Group& g : t.kinds) {
+    kinds.push_back({{"name", g.name},
+                     {"tasks", g.tasks},
+                     {"predicted_s", g.time.predicted.value()},
+                     {"measured_s", g.time.measured.value()}});
+  }
   const ordered_json json{{"scenario", t.scenario},
                           {"policy", t.policy},
                           {"profile", t.profile},
@@ -84,6 +111,7 @@ std::string to_json(const TrainedScenario& t) {
                           {"step_s", t.measured.value()},
                           {"step_without_offload_s", t.alone_measured.value()},
                           {"predicted_iteration_s", t.predicted.value()},
+                          {"tasks", std::move(kinds)},
                           {"file_bytes_read", t.file_bytes_read},
                           {"file_bytes_written", t.file_bytes_written},
                           {"bytes_beside_buffers", t.beside},

@@ -19,6 +19,13 @@ Values part(const Values& all, const Content& content) {
   return {first, first + content.count};
 }
 
+// Of the numbers of a slice, those of a piece of it.
+Values within(const Content& slice, const Content& piece, const Values& all) {
+  if (slice.first == piece.first && slice.count == piece.count) return all;
+  const auto first = all.begin() + (piece.first - slice.first);
+  return {first, first + piece.count};
+}
+
 Cell of(Values values) {
   Cell cell;
   cell.values.push_back(std::move(values));
@@ -42,6 +49,8 @@ Arithmetic::Arithmetic(const Plan& plan, const Workload& workload, const LayerGr
       start_(options.start != nullptr ? *options.start : initial_state(graph, options.seed)) {
   ensure(plan.meaning.is_carried(), "the plan carries its meaning");
   ensure(unsupported(workload).empty(), "the workload has an arithmetic");
+  has_shards_ = std::ranges::find(plan.meaning.contents, Kind::shard, &Content::kind) !=
+                plan.meaning.contents.end();
   for (std::size_t l = 0; l < graph.layers.size(); ++l) {
     for (std::size_t op = 0; op < graph.layers[l].operators.size(); ++op) {
       for (std::size_t i = 0; i < graph.layers[l].operators[op].parameters.size(); ++i)
@@ -62,6 +71,12 @@ Cell Arithmetic::initial(const Content& content) const {
   }
   const DType type = content.kind == Kind::master ? DType::fp32 : workload_.dtype;
   return of(rounded_copy(of_state(start_.master), type));
+}
+
+// Without masters the owner's parameters are what the update goes on from.
+bool Arithmetic::is_state(const Content& content) const {
+  if (content.kind == Kind::master || content.kind == Kind::moments) return true;
+  return !rule().keeps_master && content.kind == (has_shards_ ? Kind::shard : Kind::parameter);
 }
 
 // Null when it is not there.
@@ -98,19 +113,19 @@ void Arithmetic::write(TaskId task, const Access& a, Cell cell) {
   const bool is_elsewhere = is_stored(a);
   if (is_elsewhere) store_->put(task, a, packed(content, cell));
   const bool is_in_memory = plan_.pools[index(a.pool)].place.tier != Tier::storage;
-  const bool is_state = content.kind == Kind::master || content.kind == Kind::moments;
-  if (is_elsewhere && !(is_state && is_in_memory)) return;
+  const bool is_kept = is_state(content) && is_in_memory;
+  if (is_elsewhere && !is_kept) return;
   const auto shared = std::make_shared<const Cell>(std::move(cell));
   const std::scoped_lock lock(mutex_);
-  if (is_state && is_in_memory) states_[a.content] = shared;
+  if (is_kept) states_[a.content] = shared;
   if (is_elsewhere) return;
   cells_[place_of(a)] = shared;
   if (a.buffer != Access::standing) in_buffer_[a.buffer].push_back(place_of(a));
 }
 
 std::int64_t Arithmetic::width_of(const Content& content) const {
-  const bool is_fp32 =
-      content.kind == Kind::sum32 || content.kind == Kind::master || content.kind == Kind::moments;
+  const bool is_fp32 = content.kind == Kind::sum32 || content.kind == Kind::master ||
+                       (content.kind == Kind::moments && rule().keeps_master);
   return is_fp32 ? 4 : static_cast<std::int64_t>(bytes_per_element(workload_.dtype));
 }
 
@@ -158,13 +173,15 @@ void Arithmetic::perform(TaskId task, const Deed& deed) {
   const std::vector<Read> inputs = reads(task, deed);
   switch (deed.verb) {
     case Verb::forward:
+    case Verb::keep:
       forward(task, deed, inputs);
       break;
     case Verb::backward:
       backward(task, deed, inputs);
       break;
     case Verb::adam:
-      adam(task, deed, inputs);
+    case Verb::sgd:
+      update(task, deed, inputs);
       break;
     case Verb::initialise:
     case Verb::move:
@@ -192,6 +209,7 @@ Cell Arithmetic::made(const Deed& deed, const Content& content,
                       std::span<const Read> inputs) const {
   if (deed.verb == Verb::initialise) return initial(content);
   ensure(!inputs.empty(), "a deed reads something");
+  const Cell& first = *inputs[0].cell;
   switch (deed.verb) {
     case Verb::gather: {
       Values whole;
@@ -205,23 +223,34 @@ Cell Arithmetic::made(const Deed& deed, const Content& content,
       return of(part(mean_of(ranks, workload_.dtype), content));
     }
     case Verb::add: {
-      Values sum = inputs[0].cell->values[0];
-      add_to(sum, inputs.back().cell->values[0], workload_.dtype);
+      Values sum = first.values[0];
+      add_to(sum, within(*inputs.back().content, content, inputs.back().cell->values[0]),
+             workload_.dtype);
       return of(std::move(sum));
     }
     case Verb::cast:
-      return of(rounded_copy(inputs[0].cell->values[0], workload_.dtype));
-    default:
-      return *inputs[0].cell;  // moved
+      return of(rounded_copy(first.values[0], workload_.dtype));
+    default:  // moved
+      if (content.kind == Kind::border) return of(first.flow.stream);
+      if (content.kind == Kind::shard) return of(rounded_copy(first.values[0], workload_.dtype));
+      if (content.count < inputs[0].content->count)
+        return of(within(*inputs[0].content, content, first.values[0]));
+      return first;
   }
 }
 
-void Arithmetic::adam(TaskId task, const Deed& deed, std::span<const Read> inputs) {
-  ensure(inputs.size() == 3, "Adam reads a gradient, the master and the moments");
-  const auto& moments = inputs[2].cell->values;
-  States states{inputs[1].cell->values[0], moments[0], moments[1]};
-  update(states, inputs[0].cell->values[0], options_.adam,
-         start_.step + plan_.task(task).iteration + 1, workload_.accumulation);
+void Arithmetic::update(TaskId task, const Deed& deed, std::span<const Read> inputs) {
+  const bool has_moments = deed.verb == Verb::adam;
+  ensure(inputs.size() == (has_moments ? 3 : 2), "an update reads a gradient and what it keeps");
+  States states{.master = inputs[1].cell->values[0], .first = {}, .second = {}};
+  if (has_moments) {
+    states.first = inputs[2].cell->values[0];
+    states.second = inputs[2].cell->values[1];
+  }
+  TrainingOptions options = options_;
+  options.update = rule();
+  train::update(states, inputs[0].cell->values[0], options,
+                start_.step + plan_.task(task).iteration + 1, workload_);
   for (const Access& a : plan_.meaning.of(deed)) {
     if (a.how != How::write) continue;
     const Kind kind = plan_.meaning.content(a.content).kind;

@@ -50,9 +50,10 @@ class ByteStore {
 class Arithmetic {
  public:
   /// All of them outlive it. The plan carries its meaning, `graph` is the workload's. Of `options`
-  /// its steps, ranks and how it reduces are the plan's. What `store` holds is there and nowhere
-  /// else, in the type that the plan counts: parameters, their shards, gradients and sums in the
-  /// network's, states and fp32 sums in 4 bytes each. What flows between operators stays here.
+  /// its steps, ranks, update and how it reduces are the plan's. What `store` holds is there and
+  /// nowhere else, in the type that the plan counts: parameters, their shards, gradients and sums
+  /// in the network's, states and fp32 sums in 4 bytes each. What flows between operators stays
+  /// here.
   Arithmetic(const Plan& plan, const Workload& workload, const LayerGraph& graph,
              const TrainingOptions& options, ByteStore* store = nullptr);
 
@@ -63,7 +64,7 @@ class Arithmetic {
   /// What lies in the buffer is gone, but for the store's, which knows.
   void free(BufferId buffer);
 
-  /// By iteration, micro-step and rank.
+  /// By iteration, micro-step and data-parallel rank.
   std::vector<double> losses() const;
   /// The last parameters and moments, put together from all ranks.
   State state() const;
@@ -88,7 +89,8 @@ class Arithmetic {
   mutable std::mutex mutex_;
   std::map<Place, Shared> cells_;
   std::map<BufferId, std::vector<Place>> in_buffer_;
-  std::map<ContentId, Shared> states_;  // masters and moments, the last written in memory
+  std::map<ContentId, Shared> states_;  // what updates keep, the last written in memory
+  bool has_shards_ = false;
   std::map<std::vector<std::int64_t>, double> losses_;
 
   /// What a deed has read, in its order: of alternatives the one that is there.
@@ -103,6 +105,9 @@ class Arithmetic {
     return store_ != nullptr && plan_.meaning.content(access.content).kind != Content::Kind::flow &&
            store_->holds(access);
   }
+  const Update& rule() const { return plan_.meaning.update; }
+  std::uint16_t batch_of(std::uint16_t rank) const { return plan_.meaning.batches.at(rank); }
+  bool is_state(const Content& content) const;
   std::int64_t width_of(const Content& content) const;
   std::vector<std::byte> packed(const Content& content, const Cell& cell) const;
   Cell unpacked(const Content& content, std::span<const std::byte> bytes) const;
@@ -110,11 +115,12 @@ class Arithmetic {
   Batch batch(TaskId task, const Deed& deed, std::uint16_t rank) const;
   Site site(const Deed& deed, const Batch& batch) const;
 
+  bool resume(const Deed& deed, const Batch& batch, Cell& cell) const;
   void perform(TaskId task, const Deed& deed);
   Cell made(const Deed& deed, const Content& content, std::span<const Read> inputs) const;
   void forward(TaskId task, const Deed& deed, std::span<const Read> inputs);
   void backward(TaskId task, const Deed& deed, std::span<const Read> inputs);
-  void adam(TaskId task, const Deed& deed, std::span<const Read> inputs);
+  void update(TaskId task, const Deed& deed, std::span<const Read> inputs);
 };
 
 }  // namespace tidegate::train

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "models/base/error.hpp"
 #include "validate/train/arithmetic.hpp"
 
@@ -8,8 +10,8 @@ using How = Access::How;
 using Kind = Content::Kind;
 
 Batch Arithmetic::batch(TaskId task, const Deed& deed, std::uint16_t rank) const {
-  return batch_of(workload_, options_.seed, start_.step + plan_.task(task).iteration,
-                  deed.micro_batch, rank);
+  return train::batch_of(workload_, options_.seed, start_.step + plan_.task(task).iteration,
+                         deed.micro_batch, batch_of(rank));
 }
 
 Site Arithmetic::site(const Deed& deed, const Batch& batch) const {
@@ -23,6 +25,7 @@ namespace {
 // Sorts what a kernel reads: the flow, the parameters in their order, storages by identity.
 struct Operands {
   Cell flow;
+  bool has_flow = false;  // or a layer's input in its place
   Tensors parameters;
   Storages storages;
 };
@@ -31,8 +34,12 @@ template <class Reads>
 Operands operands_of(const Reads& inputs) {
   Operands in;
   for (const auto& [content, cell] : inputs) {
+    in.has_flow |= content->kind == Kind::flow || content->kind == Kind::border ||
+                   (content->kind == Kind::saved && content->tensor == 0);
     if (content->kind == Kind::flow) {
       in.flow = *cell;
+    } else if (content->kind == Kind::border) {
+      in.flow.flow.stream = cell->values[0];
     } else if (content->kind == Kind::parameter) {
       in.parameters.push_back(cell->values[0]);
     } else if (content->kind == Kind::saved && content->tensor == 0) {
@@ -55,8 +62,12 @@ void Arithmetic::forward(TaskId task, const Deed& deed, std::span<const Read> in
   Operands in = operands_of(inputs);
   const Values entering = in.flow.flow.stream;
   if (deed.op == 0) in.flow.passing.clear();
-  in.flow.passing.merge(in.storages);  // read where the core runs alone
-  train::forward(here, in.parameters, in.flow.flow, in.flow.passing);
+  in.flow.passing.merge(in.storages);  // read where operators run alone
+  if (deed.verb == Deed::Verb::keep) {
+    keep(here, in.flow.flow, in.flow.passing);
+  } else if (in.has_flow || !resume(deed, data, in.flow)) {
+    train::forward(here, in.parameters, in.flow.flow, in.flow.passing);
+  }
   for (const Access& a : accesses) {
     if (a.how != How::write) continue;
     const Content& content = plan_.meaning.content(a.content);
@@ -70,9 +81,22 @@ void Arithmetic::forward(TaskId task, const Deed& deed, std::span<const Read> in
     }
     write(task, a, std::move(cell));
   }
-  if (here.op.name != "loss") return;
+  if (here.op.name != "loss" || deed.verb == Deed::Verb::keep) return;
   const std::scoped_lock lock(mutex_);
-  losses_[{plan_.task(task).iteration, deed.micro_batch, rank}] = in.flow.flow.loss;
+  losses_[{plan_.task(task).iteration, deed.micro_batch, batch_of(rank)}] = in.flow.flow.loss;
+}
+
+// What enters an operator, and the stream that entered its sublayer, from what they have saved;
+// true when the operator has saved what it makes.
+bool Arithmetic::resume(const Deed& deed, const Batch& data, Cell& cell) const {
+  for (Deed before = deed; before.op-- > 0;) {
+    const Site one = site(before, data);
+    if (one.op.name.ends_with("_residual")) break;
+    Flow flow;
+    train::resume(one, flow, cell.passing);
+    if (!flow.stream.empty()) cell.flow.stream = std::move(flow.stream);
+  }
+  return train::resume(site(deed, data), cell.flow, cell.passing);
 }
 
 void Arithmetic::backward(TaskId task, const Deed& deed, std::span<const Read> inputs) {

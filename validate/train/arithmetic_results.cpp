@@ -72,7 +72,7 @@ State Arithmetic::state() const {
     const auto set = [&](NetworkTensors& in, const Values& values) {
       std::ranges::copy(values, in[t.layer][t.op][t.slot].begin() + content.first);
     };
-    if (content.kind == Content::Kind::master) {
+    if (content.kind != Content::Kind::moments) {
       set(all.master, cell->values[0]);
     } else {
       set(all.first, cell->values[0]);

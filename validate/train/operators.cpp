@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "models/base/error.hpp"
 #include "validate/train/matrix.hpp"
@@ -79,6 +80,11 @@ Values Site::saved(const Storages& storages, std::string_view name) const {
   return decode(storages.at(tensor->identity), width_of(*tensor), workload.dtype);
 }
 
+bool Site::has(const Storages& storages, std::string_view name) const {
+  const SavedTensor* tensor = find(name);
+  return tensor != nullptr && storages.contains(tensor->identity);
+}
+
 void forward(const Site& site, const Tensors& parameters, Flow& flow, Storages& storages) {
   entry_of(site.op).forward(site, parameters, flow, storages);
 }
@@ -86,6 +92,57 @@ void forward(const Site& site, const Tensors& parameters, Flow& flow, Storages& 
 Tensors backward(const Site& site, const Tensors& parameters, Flow& flow,
                  const Storages& storages) {
   return entry_of(site.op).backward(site, parameters, flow, storages);
+}
+
+namespace {
+
+// What operators save, as sim/graph names it. Of a ReLU the output does as its input.
+struct Entering {
+  std::string_view name;
+  Values Flow::* at;
+  bool is_made = false;  // by the operator that saves it
+};
+constexpr std::array enterings = {
+    Entering{"qkv_input", &Flow::branch},
+    Entering{"q", &Flow::q, true},
+    Entering{"k", &Flow::k, true},
+    Entering{"v", &Flow::v, true},
+    Entering{"projection_input", &Flow::branch},
+    Entering{"ffn_input", &Flow::branch},
+    Entering{"activation_input", &Flow::up},
+    Entering{"activation_output", &Flow::up, true},
+    Entering{"gate_activation", &Flow::gate, true},
+    Entering{"gate", &Flow::gate},
+    Entering{"up", &Flow::up},
+    Entering{"down_input", &Flow::branch},
+};
+
+bool is_input_of_norm(const Site& site, const SavedTensor& t) {
+  return site.op.name.ends_with("norm") && t.name.ends_with("_input");
+}
+
+}  // namespace
+
+bool resume(const Site& site, Flow& flow, const Storages& storages) {
+  for (const Entering& e : enterings) {
+    if (site.has(storages, e.name)) flow.*e.at = site.saved(storages, e.name);
+  }
+  for (const SavedTensor& t : site.op.saved) {
+    if (is_input_of_norm(site, t) && site.has(storages, t.name))
+      flow.stream = site.saved(storages, t.name);
+  }
+  const bool is_made = site.has(storages, "q") && !site.op.is_attention_core;
+  if (is_made) flow.branch.clear();
+  return is_made;
+}
+
+void keep(const Site& site, const Flow& flow, Storages& storages) {
+  for (const Entering& e : enterings) {
+    if (site.saves(e.name) && !e.is_made) site.save(storages, e.name, flow.*e.at);
+  }
+  for (const SavedTensor& t : site.op.saved) {
+    if (is_input_of_norm(site, t)) site.save(storages, t.name, flow.stream);
+  }
 }
 
 void add_to(Values& to, std::span<const float> from, DType type) {
@@ -144,7 +201,7 @@ std::string unsupported(const Workload& w) {
   const KernelOptions& k = w.kernels;
   if (!w.explicit_layers.empty()) return "layers with sizes alone have no arithmetic";
   if (n.family != Family::decoder) return "only decoders have an arithmetic";
-  if (w.tensor_parallel > 1 || w.pipeline_parallel > 1) return "one rank runs the whole network";
+  if (w.tensor_parallel > 1) return "a tensor-parallel rank runs a part of each operator";
   if (n.experts > 0) return "experts have no arithmetic";
   if (n.positions == Positions::alibi || n.positions == Positions::relative_bias)
     return "positions are none, learned or rotary";

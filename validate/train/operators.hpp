@@ -45,6 +45,8 @@ struct Site {
   bool saves(std::string_view name) const { return find(name) != nullptr; }
   void save(Storages& storages, std::string_view name, std::span<const float> values) const;
   Values saved(const Storages& storages, std::string_view name) const;
+  /// Whether the operator saves it and it is there.
+  bool has(const Storages& storages, std::string_view name) const;
 
  private:
   const SavedTensor* find(std::string_view name) const;
@@ -57,6 +59,12 @@ using Tensors = std::vector<Values>;
 void forward(const Site& site, const Tensors& parameters, Flow& flow, Storages& storages);
 /// The gradients of the parameters, in their order.
 Tensors backward(const Site& site, const Tensors& parameters, Flow& flow, const Storages& storages);
+
+/// Sets what enters an operator from what it has saved; or, where it has saved what it makes, that.
+/// True in the second case: then there is nothing to run.
+bool resume(const Site& site, Flow& flow, const Storages& storages);
+/// Saves what an operator saves of what enters it, without running it.
+void keep(const Site& site, const Flow& flow, Storages& storages);
 
 /// Why this arithmetic cannot run the workload; empty when it can: a decoder on one
 /// tensor-parallel rank without experts, dropout, post-norm or parallel residual, positions none,

@@ -41,11 +41,8 @@ class Trainer {
       : workload_(workload),
         options_(options),
         graph_(build_graph(workload)),
-        state_(options.start != nullptr ? *options.start : initial_state(graph_, options.seed)),
-        parameters_(state_.master) {
-    each_tensor(parameters_, [&](std::size_t l, std::size_t op, std::size_t i) {
-      round_all(parameters_[l][op][i], workload_.dtype);
-    });
+        state_(options.start != nullptr ? *options.start : initial_state(graph_, options.seed)) {
+    take_parameters();
   }
 
   Training run() {
@@ -75,15 +72,24 @@ class Trainer {
 
   void apply(const NetworkTensors& gradients) {
     ++state_.step;
+    const bool is_delayed = options_.update.is_delayed;
+    if (is_delayed) take_parameters();
     each_tensor(parameters_, [&](std::size_t l, std::size_t op, std::size_t i) {
       States states{std::move(state_.master[l][op][i]), std::move(state_.first[l][op][i]),
                     std::move(state_.second[l][op][i])};
-      update(states, gradients[l][op][i], options_.adam, state_.step, workload_.accumulation);
-      parameters_[l][op][i] = states.master;
-      round_all(parameters_[l][op][i], workload_.dtype);
+      update(states, gradients[l][op][i], options_, state_.step, workload_);
       state_.master[l][op][i] = std::move(states.master);
       state_.first[l][op][i] = std::move(states.first);
       state_.second[l][op][i] = std::move(states.second);
+    });
+    if (!is_delayed) take_parameters();
+  }
+
+  // What the next step computes with.
+  void take_parameters() {
+    parameters_ = state_.master;
+    each_tensor(parameters_, [&](std::size_t l, std::size_t op, std::size_t i) {
+      round_all(parameters_[l][op][i], workload_.dtype);
     });
   }
 
@@ -117,11 +123,20 @@ Values mean_of(std::span<const Values* const> ranks, DType type) {
   return mean;
 }
 
-void update(States& states, std::span<const float> gradient, cpu::AdamOptions options,
-            std::int64_t step, std::int64_t accumulation) {
-  options.step = step;
-  options.scale = 1.0F / static_cast<float>(accumulation);
-  cpu::adam(states.master, states.first, states.second, gradient, options, 1);
+void update(States& states, std::span<const float> gradient, const TrainingOptions& options,
+            std::int64_t step, const Workload& workload) {
+  cpu::AdamOptions adam = options.adam;
+  adam.step = step;
+  adam.scale = 1.0F / static_cast<float>(workload.accumulation);
+  if (options.update.rule == Update::Rule::adam) {
+    cpu::adam(states.master, states.first, states.second, gradient, adam, 1);
+  } else {
+    for (std::size_t i = 0; i < gradient.size(); ++i)
+      states.master[i] -= adam.rate * (adam.scale * gradient[i]);
+  }
+  if (options.update.keeps_master) return;
+  for (Values* values : {&states.master, &states.first, &states.second})
+    round_all(*values, workload.dtype);
 }
 
 Training train(const Workload& workload, const TrainingOptions& options) {

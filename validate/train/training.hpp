@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "calib/kernels/kernels.hpp"
+#include "sim/plan/meaning.hpp"
 #include "validate/train/network.hpp"
 
 /// Training of several data-parallel ranks without any plan: what training under a plan has to give
@@ -18,11 +19,6 @@ Values mean_of(std::span<const Values* const> ranks, DType type);
 struct States {
   Values master, first, second;
 };
-/// One step of AdamW on the sum of a step's micro-batch gradients, which is multiplied by
-/// 1 / accumulation; the step counts from 1.
-void update(States& states, std::span<const float> gradient, cpu::AdamOptions options,
-            std::int64_t step, std::int64_t accumulation);
-
 /// Of a network between two steps: all that training goes on from.
 struct State {
   std::int64_t step = 0;                 ///< steps done
@@ -37,7 +33,8 @@ struct TrainingOptions {
   std::int64_t steps = 1;        ///< to do
   const State* start = nullptr;  ///< null: from the beginning; else outlives the training
   std::int64_t ranks = 1;
-  cpu::AdamOptions adam;  ///< its step and scale are set by the training
+  cpu::AdamOptions adam;  ///< its step and scale are set by the training; SGD has its rate
+  Update update;          ///< of a delayed one the first step of the training is the first of all
   bool recomputes = false;
   /// ZeRO 2 and 3 reduce the gradients of every micro-step and add up what they own; below, ranks
   /// add up by themselves and reduce once. In 16 bits the sums round differently.
@@ -48,5 +45,11 @@ struct Training {
   State state;                 ///< after the last step
 };
 Training train(const Workload& workload, const TrainingOptions& options);
+
+/// One step of AdamW, or of SGD (p -= rate · gradient), on the sum of a step's micro-batch
+/// gradients, which is multiplied by 1 / accumulation; the step counts from 1. Without masters
+/// everything is rounded to the network's type.
+void update(States& states, std::span<const float> gradient, const TrainingOptions& options,
+            std::int64_t step, const Workload& workload);
 
 }  // namespace tidegate::train

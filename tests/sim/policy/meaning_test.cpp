@@ -45,10 +45,16 @@ bool is_late_store(const std::string& fault) {
          fault.find("sees change what it reads") != std::string::npos;
 }
 
+// Of a delayed update the new shards wait on the host while passes read the last ones.
+bool is_of_step_before(const std::string& fault) {
+  return fault.find("reads an outdated copy: shard") != std::string::npos;
+}
+
 // The master parameters and moments that a run ends with.
 Numbers trained(const Plan& plan, const Timeline& timeline, bool cancels) {
   ContentTrace trace = trace_contents(plan, timeline);
   if (cancels) std::erase_if(trace.faults, is_late_store);
+  if (plan.meaning.update.is_delayed) std::erase_if(trace.faults, is_of_step_before);
   check_faults(trace.faults);
   Numbers numbers;
   for (std::size_t c = 0; c < plan.meaning.contents.size(); ++c) {
@@ -127,6 +133,23 @@ constexpr std::array activations = {
     "{name: teraio, to: nvme, threshold: 65536}",
 };
 
+// These train other networks, or keep what they train in other pieces.
+constexpr std::array apart = {
+    States{"{stage: 1}", "resident", "{name: twin_flow, ratio: 0.4}"},
+    States{"{stage: 2}", "resident", "{name: twin_flow, ratio: 0.7}"},
+    States{"{stage: 1}", "resident", "{name: zero_offload, delayed_update: true}"},
+    States{"{stage: 2}", "resident", "{name: zero_offload, delayed_update: true}"},
+    States{"{stage: 3}", "resident",
+           "{name: zero_offload, delayed_update: true, sub_group_size: 1000000}"},
+    States{"{stage: 3}", "host",
+           "{name: zero_offload, delayed_update: true, sub_group_size: 1000000}"},
+    States{"{stage: 3}", "{name: nvme, path: nvme}",
+           "{name: zero_offload, delayed_update: true, sub_group_size: 1000000}"},
+    States{"{stage: 0}", "resident", "{name: resident, algorithm: sgd}"},
+    States{"{stage: 2}", "resident", "{name: resident, master_weights: false}"},
+    States{"{stage: 3}", "resident", "{name: resident, master_weights: false}"},
+};
+
 // Their numbers are other ones for the same values (sim/timeline/contents.hpp).
 bool has_numbers_of_its_own(const std::string& kept) {
   return kept.find("selective") != std::string::npos ||
@@ -146,6 +169,38 @@ TEST_CASE("wherever the states live, the plan trains the network of the resident
         CHECK(numbers ==
               checked(overrides(ranks, accumulation, "keep", {s.zero, "resident", "resident"})));
       }
+    }
+  }
+}
+
+TEST_CASE("plans that train another network find what they read as well", "[policy][meaning]") {
+  for (const int accumulation : {1, 3}) {
+    for (const States& s : apart) {
+      INFO(s.zero << " " << s.parameters << " " << s.optimizer << ", " << accumulation
+                  << " micro-batches");
+      checked(overrides(4, accumulation, "keep", s));
+    }
+  }
+}
+
+TEST_CASE("the stages of a pipeline train the network of the keeping ones", "[policy][meaning]") {
+  for (const char* interleave : {"1", "2"}) {
+    for (const std::string kept : activations) {
+      const bool is_planned = kept.find("swap_all") != std::string::npos ||
+                              kept.find("flash_neuron") != std::string::npos ||
+                              kept.find("g10") != std::string::npos ||
+                              kept.find("teraio") != std::string::npos;
+      if (is_planned) continue;  // one micro-batch at a time
+      INFO(kept << ", " << interleave << " pieces a stage");
+      const auto piped = [&](const std::string& activations_of, const char* optimizer) {
+        auto all = overrides(4, 4, activations_of, {"{stage: 1}", "resident", optimizer});
+        all.emplace_back("workload.pipeline_parallel", "2");
+        all.emplace_back("workload.interleave", interleave);
+        return all;
+      };
+      const Numbers numbers = checked(piped(kept, "zero_offload"));
+      if (has_numbers_of_its_own(kept)) continue;
+      CHECK(numbers == checked(piped("keep", "resident")));
     }
   }
 }

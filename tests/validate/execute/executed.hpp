@@ -21,8 +21,9 @@ inline Rig rig_of(const meant::Run& run) {
 inline train::TrainingOptions options_of(const meant::Run& run) {
   return {.seed = 3,
           .steps = run.plan.iterations,
-          .ranks = run.plan.ranks,
+          .ranks = run.plan.ranks / run.scenario.workload.pipeline_parallel,
           .adam = {.rate = 1e-2F},
+          .update = run.plan.meaning.update,
           .reduces_every_micro_step = run.scenario.policy.zero.stage >= 2};
 }
 

@@ -25,6 +25,8 @@ const train::Training& alone(const meant::Run& run) {
     std::int64_t ranks, accumulation;
     DType dtype;
     bool reduces;
+    Update update;
+    std::int64_t layers;
     train::Training training;
   };
   static std::vector<Known> all;
@@ -32,12 +34,13 @@ const train::Training& alone(const meant::Run& run) {
   const Workload& w = run.scenario.workload;
   const auto is_like = [&](const Known& k) {
     return k.ranks == options.ranks && k.accumulation == w.accumulation && k.dtype == w.dtype &&
-           k.reduces == options.reduces_every_micro_step;
+           k.reduces == options.reduces_every_micro_step && k.update == options.update &&
+           k.layers == w.network.layers;
   };
   auto known = std::ranges::find_if(all, is_like);
   if (known == all.end()) {
     all.push_back({options.ranks, w.accumulation, w.dtype, options.reduces_every_micro_step,
-                   train::train(w, options)});
+                   options.update, w.network.layers, train::train(w, options)});
     known = all.end() - 1;
   }
   return known->training;
@@ -72,15 +75,13 @@ std::int64_t priced_writes(const meant::Run& run, const Timeline& timeline) {
   return pages;
 }
 
-void check(const Case& c, int ranks, int accumulation, const char* dtype, Ranks as = {}) {
-  INFO("ZeRO-" << c.zero << ", parameters " << c.parameters << ", " << c.optimizer << ", "
-               << c.activations << ", " << ranks << (as.are_processes ? " processes, " : " ranks, ")
-               << accumulation << " micro-batches, " << dtype);
-  const meant::Run run = meant::run(overrides(c, ranks, accumulation, dtype));
+void check(const meant::Run& run, Ranks as, bool is_kept_apart = false) {
   const TrainingRun real = train_on(executed::rig_of(run), run.plan, run.scenario.workload,
                                     run.graph, executed::options_of(run), as);
   const train::Training& reference = alone(run);
-  CHECK(reference.losses.size() == static_cast<std::size_t>(steps * ranks * accumulation));
+  const std::int64_t data = executed::options_of(run).ranks;
+  CHECK(static_cast<std::int64_t>(reference.losses.size()) ==
+        steps * data * run.scenario.workload.accumulation);
   CHECK(real.training.losses == reference.losses);
   CHECK(real.training.state == reference.state);
   CHECK(real.file_bytes_written == priced_writes(run, real.timeline));
@@ -88,11 +89,18 @@ void check(const Case& c, int ranks, int accumulation, const char* dtype, Ranks 
   const auto broken = broken_laws(run.plan, real.timeline, free_of_charge, {});
   CHECK(broken.empty());
   for (const std::string& law : broken) FAIL_CHECK(law);
+  CHECK((real.beside > 0) == is_kept_apart);
+}
+
+void check(const Case& c, int ranks, int accumulation, const char* dtype, Ranks as = {}) {
+  INFO("ZeRO-" << c.zero << ", parameters " << c.parameters << ", " << c.optimizer << ", "
+               << c.activations << ", " << ranks << (as.are_processes ? " processes, " : " ranks, ")
+               << accumulation << " micro-batches, " << dtype);
   // Kept apart on a drive, two savings of one storage are one tensor in GPU memory: the plan has
   // one buffer for it, the meaning two contents.
   const bool is_kept_apart =
       std::string(c.activations).find("deduplicate: false") != std::string::npos;
-  CHECK((real.beside > 0) == is_kept_apart);
+  check(meant::run(overrides(c, ranks, accumulation, dtype)), as, is_kept_apart);
 }
 
 void check_ranks(const Case& c) {
@@ -148,6 +156,34 @@ TEST_CASE("the executor trains bit for bit with activations and states offloaded
   check_ranks({"3", "{name: nvme, path: nvme}",
                "{name: zero_infinity, path: nvme, sub_group_size: 500}", ssdtrain});
   check_ranks({"2", "resident", "zero_offload", "{name: recompute, mode: full}"});
+}
+
+TEST_CASE("tensors that single operators make again train bit for bit", "[execute]") {
+  for (const int ranks : {1, 2}) {
+    for (const char* dtype : {"bf16", "fp32"}) {
+      INFO(ranks << " ranks, " << dtype);
+      const meant::Run capuchin = meant::run(
+          again("{name: capuchin, threshold: 1}", dtype, ranks, too_little(dtype, ranks)));
+      REQUIRE(runs_again(capuchin.plan));
+      check(capuchin, {});
+      const meant::Run lohan =
+          meant::run(again("{name: lohan, to: nvme, threshold: 1}", dtype, ranks));
+      REQUIRE(runs_again(lohan.plan));
+      check(lohan, {});
+    }
+  }
+}
+
+TEST_CASE("the stages of a pipeline train bit for bit", "[execute][pipeline]") {
+  for (const Pipelined& p : pipelines) {
+    INFO("ZeRO-" << p.policy.zero << ", " << p.policy.optimizer << ", " << p.policy.activations
+                 << ", " << p.ranks << " ranks, " << p.interleave << " pieces a stage");
+    check(meant::run(overrides(p)), {});
+  }
+}
+
+TEST_CASE("the stages of a pipeline are processes", "[execute][pipeline][processes]") {
+  check(meant::run(overrides(pipelines[3])), {.are_processes = true});
 }
 
 TEST_CASE("ranks that are processes train bit for bit", "[execute][processes]") {

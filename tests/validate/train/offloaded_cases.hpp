@@ -51,6 +51,20 @@ inline constexpr std::array states = {
     Case{"3", "host", "{name: zero_offload, sub_group_size: 500}", "keep"},
     Case{"3", "{name: nvme, path: nvme}", "{name: zero_offload, sub_group_size: 500}", "keep"},
     Case{"3", "resident", "{name: twin_flow, ratio: 0.5, sub_group_size: 500}", "keep"},
+    Case{"1", "resident", "{name: twin_flow, ratio: 0.4}", "keep"},
+    Case{"2", "resident", "{name: twin_flow, ratio: 0.7}", "keep"},
+    Case{"1", "resident", "{name: zero_offload, delayed_update: true}", "keep"},
+    Case{"2", "resident", "{name: zero_offload, delayed_update: true}", "keep"},
+    Case{"3", "resident", "{name: zero_offload, sub_group_size: 500, delayed_update: true}",
+         "keep"},
+    Case{"3", "host", "{name: zero_offload, sub_group_size: 500, delayed_update: true}", "keep"},
+    Case{"3", "{name: nvme, path: nvme}",
+         "{name: zero_offload, sub_group_size: 500, delayed_update: true}", "keep"},
+    Case{"0", "resident", "{name: resident, algorithm: sgd}", "keep"},
+    Case{"2", "resident", "{name: resident, algorithm: sgd, master_weights: false}", "keep"},
+    Case{"0", "resident", "{name: resident, master_weights: false}", "keep"},
+    Case{"1", "resident", "{name: resident, master_weights: false}", "keep"},
+    Case{"3", "resident", "{name: resident, master_weights: false}", "keep"},
     Case{"3", "resident", "{name: zero_infinity, path: nvme, sub_group_size: 500}", "keep"},
     Case{"3", "{name: nvme, path: nvme}", "{name: zero_infinity, path: nvme, sub_group_size: 500}",
          "keep"},
@@ -80,5 +94,55 @@ inline constexpr std::array activations = {
     "{name: g10, to: nvme, threshold: 1}",
     "{name: teraio, to: nvme, threshold: 1}",
 };
+
+/// The pipelines that a policy of activations knows, with their accumulation.
+struct Pipelined {
+  Case policy;
+  int ranks;
+  const char* interleave;
+};
+inline constexpr const char* stored =
+    "{name: ssdtrain, threshold: 1, to: nvme, profile_iteration: 1}";
+inline constexpr std::array pipelines = {
+    Pipelined{{"0", "resident", "resident", "keep"}, 2, "1"},
+    Pipelined{{"1", "resident", "resident", "{name: recompute, mode: full, every: 2}"}, 4, "1"},
+    Pipelined{{"1", "resident", "zero_offload", "{name: recompute, mode: selective}"}, 4, "1"},
+    Pipelined{{"1", "resident", "{name: zero_offload, delayed_update: true}", stored}, 4, "1"},
+    Pipelined{{"0", "resident", "resident", stored}, 4, "2"},
+};
+inline std::vector<Override> overrides(const Pipelined& p) {
+  auto all = overrides(p.policy, p.ranks, 4, "bf16");
+  all.emplace_back("workload.network.layers", "4");
+  all.emplace_back("workload.pipeline_parallel", "2");
+  all.emplace_back("workload.interleave", p.interleave);
+  return all;
+}
+
+/// Planners that make tensors again by single operators. Copies of 1 MB/s take longer than any
+/// operator, so that nothing is swapped that can be made again; `memory` of a GPU in bytes, or all.
+inline std::vector<Override> again(const char* planner, const char* dtype, int ranks,
+                                   const std::string& memory = "") {
+  auto all = overrides({"0", "resident", "resident", planner}, ranks, 2, dtype);
+  all.emplace_back("machine.gpus.d2h", "1 MB/s");
+  all.emplace_back("machine.gpus.h2d", "1 MB/s");
+  if (!memory.empty()) all.emplace_back("machine.gpus.memory", memory);
+  return all;
+}
+inline bool runs_again(const Plan& plan) {
+  for (const Deed& deed : plan.meaning.deeds) {
+    if (deed.verb == Deed::Verb::forward && plan.label(deed.task).starts_with("recompute"))
+      return true;
+  }
+  return false;
+}
+
+/// Memory of a GPU that lacks a quarter of what the network saves.
+inline std::string too_little(const char* dtype, int ranks) {
+  const meant::Run kept = meant::run(again("keep", dtype, ranks));
+  const double lack = kept.graph.saved().value() / 4;
+  const double peak = static_cast<double>(kept.timeline.pools[0].peak);
+  const double context = kept.scenario.machine.gpu(0).context.value();
+  return std::to_string(static_cast<std::int64_t>(peak + context - lack)) + " B";
+}
 
 }  // namespace tidegate::offloaded

@@ -92,6 +92,7 @@ void check(const Case& c, int ranks, int accumulation, const char* dtype) {
                                        .steps = steps,
                                        .ranks = ranks,
                                        .adam = {.rate = 1e-2F},
+                                       .update = run.plan.meaning.update,
                                        .reduces_every_micro_step = c.zero[0] >= '2'};
   TemporaryFile file(run.plan);
   train::Arithmetic arithmetic(run.plan, workload, run.graph, options, &file);

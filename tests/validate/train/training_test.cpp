@@ -73,6 +73,60 @@ TEST_CASE("two micro-steps and two ranks see the same mean gradient as one batch
   }
 }
 
+TEST_CASE("SGD steps by the rate times the mean gradient of the micro-steps", "[train]") {
+  Workload w = tiny::llama();
+  w.accumulation = 2;
+  const LayerGraph graph = build_graph(w);
+  const NetworkTensors before = initial_parameters(graph, 1);
+  const MicroStep one = run(w, graph, before, batch_of(w, 1, 0, 0, 0));
+  const MicroStep two = run(w, graph, before, batch_of(w, 1, 0, 1, 0));
+  const Training t =
+      train::train(w, {.adam = {.rate = 0.5F}, .update = {.rule = Update::Rule::sgd}});
+  for (std::size_t l = 0; l < graph.layers.size(); ++l) {
+    for (std::size_t op = 0; op < graph.layers[l].operators.size(); ++op) {
+      for (std::size_t i = 0; i < before[l][op].size(); ++i) {
+        for (std::size_t e = 0; e < before[l][op][i].size(); ++e) {
+          const float sum = one.gradients[l][op][i][e] + two.gradients[l][op][i][e];
+          CHECK(t.state.master[l][op][i][e] == Approx(before[l][op][i][e] - sum / 4).margin(1e-7));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("a delayed update computes each step with the parameters of the step before last",
+          "[train]") {
+  const Workload w = tiny::llama();  // fp32: the masters are the parameters
+  const LayerGraph graph = build_graph(w);
+  const Update delayed{.is_delayed = true};
+  const Training three = train::train(w, {.steps = 3, .update = delayed});
+  const NetworkTensors first = initial_parameters(graph, 1);
+  CHECK(three.losses[0] == run(w, graph, first, batch_of(w, 1, 0, 0, 0)).loss);
+  CHECK(three.losses[1] == run(w, graph, first, batch_of(w, 1, 1, 0, 0)).loss);
+  // The first update is that of a step at once: it saw the first parameters.
+  const NetworkTensors second = train::train(w, {.steps = 1}).state.master;
+  CHECK(three.losses[2] == run(w, graph, second, batch_of(w, 1, 2, 0, 0)).loss);
+  CHECK_FALSE(is_same(three, train::train(w, {.steps = 3})));
+}
+
+TEST_CASE("without masters parameters and moments have the network's type", "[train]") {
+  Workload w = tiny::llama(1);
+  w.dtype = DType::bf16;
+  const Training t = trained(w, {.update = {.keeps_master = false}});
+  for (const NetworkTensors* all : {&t.state.master, &t.state.first, &t.state.second}) {
+    for (const LayerTensors& layer : *all) {
+      for (const Tensors& tensors : layer) {
+        for (const Values& values : tensors) {
+          Values narrow = values;
+          round_all(narrow, DType::bf16);
+          CHECK(narrow == values);
+        }
+      }
+    }
+  }
+  CHECK_FALSE(is_same(t, trained(w, {})));
+}
+
 TEST_CASE("what a workload lacks an arithmetic for is said", "[train]") {
   Workload w = tiny::llama();
   CHECK(unsupported(w).empty());
