@@ -157,7 +157,8 @@ class ScenarioTraining {
     TrainingRun run = train_on(rig, p.plan, scenario_.workload, graph_, options,
                                {.are_processes = result_.are_processes, .deaths = request_.deaths});
     result_.measured = iteration_time(p.plan, run.timeline);
-    result_.kinds = compare(p.plan, p.timeline, run.timeline, p.demands, p.resources).kinds;
+    result_.kinds =
+        tidegate::compare(p.plan, p.timeline, run.timeline, p.demands, p.resources).kinds;
     result_.timeline = std::move(run.timeline);
     state_ = std::move(run.training.state);
     losses_.insert(losses_.end(), run.training.losses.begin(), run.training.losses.end());
