@@ -457,7 +457,7 @@ TEST_CASE("tune refuses what it does not know", "[cli]") {
     CHECK_THAT(run.err, Containing(message));
   };
   refused({"--over", "policy.zero.stag=1,2"}, "did you mean 'stage'?");
-  refused({"--over", "buffers"}, "has no key");
+  refused({"--over", "buffers"}, "has no values");
   refused({"--only", "activatons"}, "did you mean 'activations'?");
   refused({"--limit", "hots=1 GiB"}, "did you mean 'host'?");
   refused({"--limit", "host=12"}, "has no unit");

@@ -96,7 +96,8 @@ struct Tuning {
   double margin = 0;
 };
 
-/// Throws InputError when no candidate is a configuration, or an axis is never accepted.
+/// All configurations of the space train the same tokens: bounds are of an iteration's time. Throws
+/// InputError when no candidate is a configuration, or an axis is never accepted.
 Tuning tune(Evaluators& evaluators, const Space& space, const TuneOptions& options,
             ResultsLog* log = nullptr);
 /// With threads of this process, options.threads of them.

@@ -33,8 +33,8 @@ const std::vector<Small> small_spaces = {
      {{"workload.network.layers", "10"}},
      {"policy.optimizer=zero_offload,{name: zero_infinity, path: nvme},{name: zero_infinity, path: "
       "pfs},{name: mlp_offload, paths: [nvme, pfs]}",
-      "policy.activations=keep,{name: recompute, mode: full}", "workload.micro_batch=1,2",
-      "policy.zero.stage=2,3"}},
+      "policy.activations=keep,{name: recompute, mode: full}",
+      "memory.expandable_segments=true,false", "policy.zero.stage=2,3"}},
     {"qwen25_7b_twin_flow_a100.yaml",
      {{"workload.accumulation", "1"}, {"workload.micro_batch", "1"}, {"workload.sequence", "1024"}},
      {"policy.optimizer.ratio=0.1,0.3,0.5,0.7,0.9",
@@ -119,7 +119,7 @@ TEST_CASE("bounds spare simulations and count what they spare", "[tune]") {
   const Evaluator evaluator(scenario_source(scenarios + small.file), small.overrides);
   const Tuning tuning = tune(evaluator, grid(evaluator, small), {});
   const Tuning::Counts& n = tuning.counts;
-  // 4 optimizers x 2 activations x 2 micro-batches x 2 stages; three optimizers need stage 3.
+  // 4 optimizers x 2 activations x 2 allocators x 2 stages; three optimizers need stage 3.
   CHECK(n.crossed == 32);
   CHECK(n.refused == 12);
   CHECK(n.simulated < 20);
