@@ -119,13 +119,11 @@ inline std::vector<Override> overrides(const Pipelined& p) {
 }
 
 /// Planners that make tensors again by single operators. Copies of 1 MB/s take longer than any
-/// operator, so that nothing is swapped that can be made again; `memory` of a GPU in bytes, or all.
-inline std::vector<Override> again(const char* planner, const char* dtype, int ranks,
-                                   const std::string& memory = "") {
+/// operator, so that nothing is swapped that can be made again.
+inline std::vector<Override> again(const char* planner, const char* dtype, int ranks) {
   auto all = overrides({"0", "resident", "resident", planner}, ranks, 2, dtype);
   all.emplace_back("machine.gpus.d2h", "1 MB/s");
   all.emplace_back("machine.gpus.h2d", "1 MB/s");
-  if (!memory.empty()) all.emplace_back("machine.gpus.memory", memory);
   return all;
 }
 inline bool runs_again(const Plan& plan) {
@@ -134,15 +132,6 @@ inline bool runs_again(const Plan& plan) {
       return true;
   }
   return false;
-}
-
-/// Memory of a GPU that lacks a quarter of what the network saves.
-inline std::string too_little(const char* dtype, int ranks) {
-  const meant::Run kept = meant::run(again("keep", dtype, ranks));
-  const double lack = kept.graph.saved().value() / 4;
-  const double peak = static_cast<double>(kept.timeline.pools[0].peak);
-  const double context = kept.scenario.machine.gpu(0).context.value();
-  return std::to_string(static_cast<std::int64_t>(peak + context - lack)) + " B";
 }
 
 }  // namespace tidegate::offloaded
