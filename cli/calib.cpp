@@ -90,11 +90,17 @@ int calibrate(const calib::RunOptions& options, const CalibFlags& flags) {
   }
   use_blas_well(flags.argv);
   const std::unique_ptr<calib::Team> team = calib::make_team();
-  const bool speaks = team->rank() == 0;
-  const calib::Outcome outcome = run_with_progress(options, *team);
-  if (speaks) print(flags.json ? calib::to_json(outcome) : calib::to_text(outcome));
-  constexpr int interrupted = 130;
-  return outcome.is_complete ? 0 : interrupted;
+  // Told while the team is whole: a launcher stops the others when one has ended with an error.
+  try {
+    const calib::Outcome outcome = run_with_progress(options, *team);
+    if (team->rank() == 0) print(flags.json ? calib::to_json(outcome) : calib::to_text(outcome));
+    constexpr int interrupted = 130;
+    return outcome.is_complete ? 0 : interrupted;
+  } catch (const calib::ToldByFirst& failure) {
+    return failure.exit_code;
+  } catch (...) {
+    return tell_failure();
+  }
 }
 
 int calib_command(const CalibFlags& flags) {

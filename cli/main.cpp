@@ -2,7 +2,6 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
-#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -301,15 +300,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     return tidegate::run(argc, argv);
-  } catch (const tidegate::InputError& error) {
-    std::cerr << error.what() << "\n";
-    return 2;
-  } catch (const tidegate::MachineError& error) {
-    std::cerr << error.what() << "\n";
-    return 3;
-  } catch (const std::exception& error) {
-    std::cerr << "internal error: " << error.what()
-              << "\nPlease report this with the command line.\n";
-    return 4;
+  } catch (...) {
+    return tidegate::tell_failure();
   }
 }
