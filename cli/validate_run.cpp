@@ -21,6 +21,7 @@
 #include "models/base/files.hpp"
 #include "sim/report/trace.hpp"
 #include "validate/compare/comparison.hpp"
+#include "validate/cuda/cuda_devices.hpp"
 #include "validate/native/native.hpp"
 #include "validate/page/comparison_page.hpp"
 #include "validate/suite/suite.hpp"
@@ -41,6 +42,7 @@ struct RigFlags {
 };
 struct RunFlags : ScenarioFlags, RigFlags {
   double scale = 1, gate = 0.08;
+  bool gpu = false;
   std::string trace;
   TrainFlags training;
 };
@@ -97,11 +99,14 @@ int interruptible(Command&& command) {
 }
 
 int run_command(const RunFlags& flags) {
+  if (flags.training.train && flags.gpu)
+    throw InputError("--gpu: training computes on the CPU; leave one of --gpu and --train out");
   if (flags.training.train)
     return train_command(flags, flags.storage, flags.training, flags.seed, flags.trace, flags.json);
   if (flags.native) use_blas_well();
   Scenario scenario = load_scenario(find_scenario(flags.scenario), overrides_of(flags));
   TrialOptions options = trial_of(flags, 1);
+  if (flags.gpu) options.devices = cuda_devices();
   options.scale = flags.scale;
   options.gate = flags.gate;
   const Trial trial = run_trial(scenario, options);
@@ -202,6 +207,11 @@ void add_validate_run(CLI::App& validate, int& code) {
       ->capture_default_str();
   run->add_option("--trace", flags->trace, "write both timelines for ui.perfetto.dev to this file")
       ->type_name("FILE");
+  run->add_flag(
+         "--gpu", flags->gpu,
+         "GPUs are those of this machine: their kernels, copies and memory; else host memory "
+         "and the CPU stand for them")
+      ->needs(run->get_option("--native"));
   add_train_flags(*run, flags->training);
   run->footer(
       "Examples:\n"
@@ -209,6 +219,9 @@ void add_validate_run(CLI::App& validate, int& code) {
       "  tidegate validate run train_small --storage /tmp --train --steps 20\n"
       "  tidegate validate run ssdtrain_paced --storage /tmp --set policy.activations=keep --trace "
       "both.json\n"
+      "  tidegate validate run my_scenario.yaml --hardware my_node.yaml --storage /mnt/nvme0 "
+      "--native "
+      "--gpu\n"
       "The machine needs the memory of the plan's buffers; files have no name and go with the "
       "run.\n"
       "Exit code 1 when prediction and measurement differ by more than the gate, or training is "

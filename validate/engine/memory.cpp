@@ -28,30 +28,86 @@ std::vector<std::int64_t> addresses_of(const Plan& plan) {
 
 }  // namespace
 
-Memories::Memories(const Plan& plan, Sharing sharing)
-    : plan_(plan), arenas_(plan.pools.size()), offsets_(plan.buffers.size(), nowhere) {
+Memories::Memories(const Plan& plan, Sharing sharing, Devices devices)
+    : plan_(plan),
+      arenas_(plan.pools.size()),
+      offsets_(plan.buffers.size(), nowhere),
+      devices_(std::move(devices)) {
   const std::vector<std::int64_t> addresses = addresses_of(plan);
-  const int kind = sharing == Sharing::shared ? MAP_SHARED : MAP_PRIVATE;
   for (std::size_t p = 0; p < arenas_.size(); ++p) {
     if (!has_memory(plan.pools[p]) || addresses[p] == 0) continue;
-    Arena& arena = arenas_[p];
-    const auto size = static_cast<std::size_t>(addresses[p]);
-    void* base =
-        mmap(nullptr, size, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) {
-      throw MachineError(fmt::format("pool {}: mmap of {} bytes of addresses failed: {}",
-                                     plan.pools[p].name, size, std::strerror(errno)));
+    const Pool& pool = plan.pools[p];
+    if (pool.place.tier == Tier::gpu && !devices_.empty()) {
+      arenas_[p].device = devices_.at(pool.place.index).get();
+    } else {
+      map(arenas_[p], pool, addresses[p], sharing);
     }
-    madvise(base, size, MADV_HUGEPAGE);  // may be refused; small pages do as well
-    arena.base = static_cast<std::byte*>(base);
-    arena.addresses = addresses[p];
-    arena.gaps = Gaps(addresses[p]);
   }
 }
 
+// Pieces that are pinned begin at a multiple of their size.
+void Memories::map(Arena& arena, const Pool& pool, std::int64_t addresses, Sharing sharing) const {
+  const int kind = sharing == Sharing::shared ? MAP_SHARED : MAP_PRIVATE;
+  const std::size_t piece = devices_.empty() ? 1 : Device::pinned_piece;
+  const std::size_t pieces = (static_cast<std::size_t>(addresses) + piece - 1) / piece;
+  const std::size_t size = pieces * piece + piece - 1;
+  void* base =
+      mmap(nullptr, size, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) {
+    throw MachineError(fmt::format("pool {}: mmap of {} bytes of addresses failed: {}", pool.name,
+                                   size, std::strerror(errno)));
+  }
+  madvise(base, size, MADV_HUGEPAGE);  // may be refused; small pages do as well
+  arena.mapped = {static_cast<std::byte*>(base), size};
+  const std::size_t over = reinterpret_cast<std::uintptr_t>(base) % piece;
+  arena.base = arena.mapped.data() + (over == 0 ? 0 : piece - over);
+  arena.addresses = addresses;
+  arena.gaps = Gaps(addresses);
+  if (!devices_.empty()) arena.pinned.resize(pieces);
+}
+
 Memories::~Memories() {
+  for (std::size_t b = 0; b < offsets_.size(); ++b) {
+    const Arena& arena = arenas_[index(plan_.buffers[b].pool)];
+    if (arena.device != nullptr && offsets_[b] != nowhere) arena.device->free(at(offsets_[b]));
+  }
   for (const Arena& arena : arenas_) {
-    if (arena.base != nullptr) munmap(arena.base, static_cast<std::size_t>(arena.addresses));
+    for (std::size_t p = 0; p < arena.pinned.size(); ++p) {
+      if (arena.pinned[p] != 0)
+        devices_[0]->unpin({arena.base + p * Device::pinned_piece, Device::pinned_piece});
+    }
+    if (!arena.mapped.empty()) munmap(arena.mapped.data(), arena.mapped.size());
+  }
+}
+
+std::int64_t Memories::on_device(const Arena& arena, const Buffer& buffer, TaskId task) const {
+  try {
+    return reinterpret_cast<std::int64_t>(
+        arena.device->allocate(std::max<std::int64_t>(buffer.bytes, 1)));
+  } catch (const MachineError& error) {
+    throw MachineError(fmt::format("{}; {}", overfull(buffer, task), error.what()));
+  }
+}
+
+std::int64_t Memories::on_host(Arena& arena, const Buffer& buffer) const {
+  const auto offset = arena.gaps.take(buffer.bytes);
+  if (!offset) {
+    throw MachineError(fmt::format("pool {}: no gap of {} bytes among {} bytes of addresses",
+                                   plan_.pools[index(buffer.pool)].name, buffer.bytes,
+                                   arena.addresses));
+  }
+  if (!devices_.empty()) pin(arena, *offset, buffer.bytes);
+  return *offset;
+}
+
+void Memories::pin(Arena& arena, std::int64_t offset, std::int64_t bytes) const {
+  const auto piece = static_cast<std::int64_t>(Device::pinned_piece);
+  const std::int64_t end = offset + std::max<std::int64_t>(bytes, 1);
+  for (auto p = static_cast<std::size_t>(offset / piece);
+       static_cast<std::int64_t>(p) * piece < end; ++p) {
+    if (arena.pinned[p] != 0) continue;
+    devices_[0]->pin({arena.base + p * Device::pinned_piece, Device::pinned_piece});
+    arena.pinned[p] = 1;
   }
 }
 
@@ -64,15 +120,9 @@ void Memories::allocate(BufferId id, TaskId task) {
     throw MachineError(overfull(buffer, task));
   }
   ensure(offsets_[index(id)] == nowhere, "a buffer is allocated once");
-  offsets_[index(id)] = 0;
-  if (has_memory(pool)) {
-    const auto offset = arena.gaps.take(buffer.bytes);
-    if (!offset) {
-      throw MachineError(fmt::format("pool {}: no gap of {} bytes among {} bytes of addresses",
-                                     pool.name, buffer.bytes, arena.addresses));
-    }
-    offsets_[index(id)] = *offset;
-  }
+  offsets_[index(id)] = arena.device != nullptr ? on_device(arena, buffer, task)
+                        : has_memory(pool)      ? on_host(arena, buffer)
+                                                : 0;
   arena.level = level;
   arena.peak = std::max(arena.peak, level);
 }
@@ -82,6 +132,7 @@ void Memories::free(BufferId id) {
   Arena& arena = arenas_[index(buffer.pool)];
   ensure(offsets_[index(id)] != nowhere, "a buffer is freed after its allocation");
   if (arena.base != nullptr) arena.gaps.give_back(offsets_[index(id)], buffer.bytes);
+  if (arena.device != nullptr) arena.device->free(at(offsets_[index(id)]));
   offsets_[index(id)] = nowhere;
   arena.level -= buffer.bytes;
 }
@@ -89,7 +140,10 @@ void Memories::free(BufferId id) {
 std::span<std::byte> Memories::bytes_of(BufferId id) const {
   const Buffer& buffer = plan_.buffers[index(id)];
   const Arena& arena = arenas_[index(buffer.pool)];
-  if (arena.base == nullptr || offsets_[index(id)] == nowhere) return {};
+  if (offsets_[index(id)] == nowhere) return {};
+  if (arena.device != nullptr)
+    return {at(offsets_[index(id)]), static_cast<std::size_t>(buffer.bytes)};
+  if (arena.base == nullptr) return {};
   return {arena.base + offsets_[index(id)], static_cast<std::size_t>(whole_pages(buffer.bytes))};
 }
 
