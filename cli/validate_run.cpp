@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +15,9 @@
 #include "calib/rig/interrupt.hpp"
 #include "cli/blas.hpp"
 #include "cli/common.hpp"
+#include "cli/counts.hpp"
+#include "cli/outputs.hpp"
+#include "cli/say.hpp"
 #include "cli/validate_train.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
@@ -62,14 +64,14 @@ void add_rig_flags(CLI::App& command, RigFlags& flags, const char* tries) {
       .add_option("--storage", flags.storage,
                   "folder for a storage path, in the profile's order; given once, for all")
       ->type_name("DIR");
-  command.add_option("--tries", flags.tries, tries)->check(CLI::Range(1, 100));
+  command.add_option("--tries", flags.tries, tries)->transform(count_in(1, 100));
   command
       .add_option("--draws", flags.draws,
                   "machines drawn from the profile's uncertainties for the prediction's interval")
-      ->check(CLI::Range(2, 100'000));
+      ->transform(count_in(2, 100'000));
   command.add_option("--seed", flags.seed,
                      "of the draws, of the order of cases, of what is trained");
-  command.add_option("--html", flags.html, "write the comparison as one HTML page to this file");
+  add_output(command, "--html", flags.html, "write the comparison as one HTML page to this file");
   command.add_flag("--json", flags.json, "print JSON (docs/run_json.md)");
 }
 
@@ -93,7 +95,7 @@ int interruptible(Command&& command) {
   try {
     return command();
   } catch (const rig::Interrupted&) {
-    fmt::print(stderr, "interrupted; no file is left\n");
+    say("interrupted; no file is left\n");
     return interrupted;
   }
 }
@@ -130,16 +132,13 @@ class Progress {
  public:
   void operator()(const std::string& doing) {
     if (isatty(STDERR_FILENO) != 0) {
-      fmt::print(stderr, "\r\033[K{}", doing);
+      say_line(doing);
     } else if (const auto now = std::chrono::steady_clock::now(); now >= next_) {
-      fmt::print(stderr, "{}\n", doing);
+      say(doing + "\n");
       next_ = now + std::chrono::seconds(30);
     }
-    std::fflush(stderr);
   }
-  static void wipe() {
-    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
-  }
+  static void wipe() { say_line(""); }
 
  private:
   std::chrono::steady_clock::time_point next_{};
@@ -205,8 +204,8 @@ void add_validate_run(CLI::App& validate, int& code) {
   run->add_option("--gate", flags->gate, "largest error of the iteration that agrees")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
-  run->add_option("--trace", flags->trace, "write both timelines for ui.perfetto.dev to this file")
-      ->type_name("FILE");
+  add_output(*run, "--trace", flags->trace,
+             "write both timelines for ui.perfetto.dev to this file");
   run->add_flag(
          "--gpu", flags->gpu,
          "GPUs are those of this machine: their kernels, copies and memory; else host memory "
