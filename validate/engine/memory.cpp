@@ -1,8 +1,7 @@
 #include "validate/engine/memory.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <bit>
 #include <map>
 
 #include <fmt/core.h>
@@ -15,43 +14,42 @@ namespace {
 
 bool has_memory(const Pool& pool) { return pool.place.tier != Tier::storage; }
 
-// Enough for any order of allocations: twice the capacity, or every buffer side by side.
-std::vector<std::int64_t> addresses_of(const Plan& plan) {
-  std::vector<std::int64_t> all(plan.pools.size());
-  for (const Buffer& b : plan.buffers) all[index(b.pool)] += whole_pages(b.bytes + 1);
-  for (std::size_t p = 0; p < all.size(); ++p) {
-    const double twice = 2 * plan.pools[p].capacity.value();
-    if (twice < static_cast<double>(all[p])) all[p] = whole_pages(static_cast<std::int64_t>(twice));
+// Enough for any order of allocations: every buffer side by side, or what first fit needs at most,
+// M·log2(n) for blocks of up to n that take M at a time (Robson 1977, "Worst case fragmentation of
+// first fit and best fit storage allocation strategies"), in pages. M: the capacity and as much
+// again that has been let go, and a page that each buffer may begin.
+std::int64_t addresses_of(const Plan& plan, PoolId pool) {
+  std::int64_t all = 0, largest = 0, count = 0;
+  for (const Buffer& b : plan.buffers) {
+    if (b.pool != pool) continue;
+    const std::int64_t bytes = whole_pages(std::max<std::int64_t>(1, b.bytes));
+    all += bytes, largest = std::max(largest, bytes), ++count;
   }
-  return all;
+  constexpr std::int64_t page = whole_pages(1);
+  const auto steps =
+      static_cast<double>(std::bit_width(static_cast<std::uint64_t>(largest / page)));
+  const double most = (2 * plan.pools[index(pool)].capacity.value() +
+                       static_cast<double>(page) * static_cast<double>(count)) *
+                      steps;
+  return most < static_cast<double>(all) ? whole_pages(static_cast<std::int64_t>(most)) : all;
 }
 
 }  // namespace
 
 Memories::Memories(const Plan& plan, Sharing sharing)
-    : plan_(plan), arenas_(plan.pools.size()), offsets_(plan.buffers.size(), nowhere) {
-  const std::vector<std::int64_t> addresses = addresses_of(plan);
-  const int kind = sharing == Sharing::shared ? MAP_SHARED : MAP_PRIVATE;
+    : plan_(plan),
+      arenas_(plan.pools.size()),
+      offsets_(plan.buffers.size(), nowhere),
+      is_counted_(plan.buffers.size()) {
   for (std::size_t p = 0; p < arenas_.size(); ++p) {
-    if (!has_memory(plan.pools[p]) || addresses[p] == 0) continue;
+    const std::int64_t addresses = addresses_of(plan, static_cast<PoolId>(p));
+    if (!has_memory(plan.pools[p]) || addresses == 0) continue;
     Arena& arena = arenas_[p];
-    const auto size = static_cast<std::size_t>(addresses[p]);
-    void* base =
-        mmap(nullptr, size, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) {
-      throw MachineError(fmt::format("pool {}: mmap of {} bytes of addresses failed: {}",
-                                     plan.pools[p].name, size, std::strerror(errno)));
-    }
-    madvise(base, size, MADV_HUGEPAGE);  // may be refused; small pages do as well
-    arena.base = static_cast<std::byte*>(base);
-    arena.addresses = addresses[p];
-    arena.gaps = Gaps(addresses[p]);
-  }
-}
-
-Memories::~Memories() {
-  for (const Arena& arena : arenas_) {
-    if (arena.base != nullptr) munmap(arena.base, static_cast<std::size_t>(arena.addresses));
+    arena.memory =
+        Mapping(static_cast<std::size_t>(addresses), sharing, "pool " + plan.pools[p].name);
+    const auto bytes = arena.memory.bytes();
+    madvise(bytes.data(), bytes.size(), MADV_HUGEPAGE);  // may be refused; small pages do as well
+    arena.gaps = Gaps(addresses);
   }
 }
 
@@ -69,28 +67,38 @@ void Memories::allocate(BufferId id, TaskId task) {
     const auto offset = arena.gaps.take(buffer.bytes);
     if (!offset) {
       throw MachineError(fmt::format("pool {}: no gap of {} bytes among {} bytes of addresses",
-                                     pool.name, buffer.bytes, arena.addresses));
+                                     pool.name, buffer.bytes, arena.memory.bytes().size()));
     }
     offsets_[index(id)] = *offset;
   }
+  is_counted_[index(id)] = true;
   arena.level = level;
   arena.peak = std::max(arena.peak, level);
 }
 
+void Memories::let_go(BufferId id) {
+  const Buffer& buffer = plan_.buffers[index(id)];
+  ensure(is_counted_[index(id)], "a buffer is let go once, after its allocation");
+  is_counted_[index(id)] = false;
+  arenas_[index(buffer.pool)].level -= buffer.bytes;
+}
+
 void Memories::free(BufferId id) {
   const Buffer& buffer = plan_.buffers[index(id)];
-  Arena& arena = arenas_[index(buffer.pool)];
   ensure(offsets_[index(id)] != nowhere, "a buffer is freed after its allocation");
-  if (arena.base != nullptr) arena.gaps.give_back(offsets_[index(id)], buffer.bytes);
+  if (is_counted_[index(id)]) let_go(id);
+  if (has_memory(plan_.pools[index(buffer.pool)]))
+    arenas_[index(buffer.pool)].gaps.give_back(offsets_[index(id)], buffer.bytes);
   offsets_[index(id)] = nowhere;
-  arena.level -= buffer.bytes;
 }
 
 std::span<std::byte> Memories::bytes_of(BufferId id) const {
   const Buffer& buffer = plan_.buffers[index(id)];
-  const Arena& arena = arenas_[index(buffer.pool)];
-  if (arena.base == nullptr || offsets_[index(id)] == nowhere) return {};
-  return {arena.base + offsets_[index(id)], static_cast<std::size_t>(whole_pages(buffer.bytes))};
+  const auto all = arenas_[index(buffer.pool)].memory.bytes();
+  const std::int64_t offset = offsets_[index(id)];
+  if (all.empty() || offset == nowhere) return {};
+  return all.subspan(static_cast<std::size_t>(offset),
+                     static_cast<std::size_t>(whole_pages(buffer.bytes)));
 }
 
 std::string Memories::overfull(const Buffer& buffer, TaskId task) const {
@@ -98,7 +106,7 @@ std::string Memories::overfull(const Buffer& buffer, TaskId task) const {
   std::map<std::string, std::int64_t> owners;
   for (std::size_t b = 0; b < offsets_.size(); ++b) {
     const Buffer& held = plan_.buffers[b];
-    if (offsets_[b] == nowhere || held.pool != buffer.pool) continue;
+    if (!is_counted_[b] || held.pool != buffer.pool) continue;
     owners[plan_.owners[index(held.owner)]] += held.bytes;
   }
   std::vector<std::pair<std::int64_t, std::string>> largest;

@@ -8,6 +8,7 @@
 
 #include "sim/plan/plan.hpp"
 #include "validate/engine/gaps.hpp"
+#include "validate/engine/mapping.hpp"
 
 /// The memories of a rig: an arena per pool of the plan, from which every buffer gets an address.
 ///
@@ -20,15 +21,14 @@ namespace tidegate {
 
 class Memories {
  public:
-  /// Shared arenas are the same memory, at the same addresses, in processes that fork later.
-  enum class Sharing : std::uint8_t { own, shared };
+  using Sharing = Mapping::Sharing;
   explicit Memories(const Plan& plan, Sharing sharing = Sharing::own);
-  ~Memories();
-  Memories(const Memories&) = delete;
-  Memories& operator=(const Memories&) = delete;
 
   /// Throws MachineError that names the pool, the task and whose bytes fill it.
   void allocate(BufferId buffer, TaskId task);
+  /// Its pool counts it no longer, its memory stays: of a buffer that is freed while somebody
+  /// reads.
+  void let_go(BufferId buffer);
   void free(BufferId buffer);
 
   /// The memory of a buffer that is allocated; whole pages, so a little longer than asked for.
@@ -39,8 +39,7 @@ class Memories {
 
  private:
   struct Arena {
-    std::byte* base = nullptr;
-    std::int64_t addresses = 0;
+    Mapping memory;
     Gaps gaps;
     std::int64_t level = 0, peak = 0;
   };
@@ -49,6 +48,7 @@ class Memories {
   const Plan& plan_;
   std::vector<Arena> arenas_;          // by pool
   std::vector<std::int64_t> offsets_;  // by buffer
+  std::vector<bool> is_counted_;       // by buffer
 
   std::string overfull(const Buffer& buffer, TaskId task) const;
 };
