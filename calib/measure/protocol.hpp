@@ -44,6 +44,7 @@ class StoppingRule {
   std::vector<double> values_;
 };
 
+/// All assumed.
 struct GateLimits {
   double cpu_cores = 0.05;  ///< foreign cores beside a CPU row
   double io_cores = 0.25;   ///< beside a storage row (kernel workers count as foreign), and what
@@ -110,9 +111,10 @@ struct ProgressNow {
   std::int64_t rejected = 0;
 };
 
-/// Runs benches under the protocol. Blocks that `known` holds are not measured again (--resume). On
-/// Interrupted, returns what there is with is_complete = false. A row whose sample throws
-/// MachineError gets that as a fault and is not sampled again in that pass.
+/// Runs benches under the protocol. Blocks that `known` holds are not measured again (--resume),
+/// but for those of rows with faults. On Interrupted, returns what there is with is_complete =
+/// false. A row whose sample throws MachineError gets that as a fault and is not sampled again in
+/// that pass.
 Measurements measure(std::span<const std::unique_ptr<Bench>> benches,
                      std::span<const std::unique_ptr<Bench>> canaries, const Protocol& protocol,
                      const Measurements& known,

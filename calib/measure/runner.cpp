@@ -62,14 +62,19 @@ class Run {
       result_.canaries.push_back({canary->rows()[0].quantity, {}, {}});
   }
 
+  // Rows with faults are measured anew: who resumes must not get their blocks without the faults.
   void take_known(const Measurements& known) {
     for (RowResult& row : result_.rows) {
       const std::string id = row.row.id();
       const auto old =
           std::ranges::find_if(known.rows, [&id](const RowResult& k) { return k.row.id() == id; });
-      if (old == known.rows.end()) continue;
+      if (old == known.rows.end() || !old->faults.empty()) continue;
       row.blocks = old->blocks;
       std::erase_if(row.blocks, [this](const Block& b) { return b.pass >= protocol_.passes; });
+      for (const Block& block : row.blocks) {
+        for (const TakenSample& s : block.samples)
+          ++(s.spoiled.empty() ? result_.accepted : result_.rejected);
+      }
     }
     for (Canary& canary : result_.canaries) {
       const auto old = std::ranges::find(known.canaries, canary.name, &Canary::name);

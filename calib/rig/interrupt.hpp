@@ -3,8 +3,9 @@
 #include <stdexcept>
 
 /// Ctrl-C (SIGINT), SIGTERM and SIGHUP as a flag that long work asks for. A second signal, a
-/// second or two later, ends the process at once; nothing is left then either, because scratch
-/// files have no name.
+/// second or two later, ends the process at once. Scratch files have no name, so that none is left
+/// then either; those that clients of a shared file system read from each other have one
+/// (".tidegate-…", NamedFile) and are.
 namespace tidegate::rig {
 
 class Interrupted : public std::runtime_error {

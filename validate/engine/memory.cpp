@@ -1,8 +1,7 @@
 #include "validate/engine/memory.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <bit>
 #include <map>
 
 #include <fmt/core.h>
@@ -15,15 +14,24 @@ namespace {
 
 bool has_memory(const Pool& pool) { return pool.place.tier != Tier::storage; }
 
-// Enough for any order of allocations: twice the capacity, or every buffer side by side.
-std::vector<std::int64_t> addresses_of(const Plan& plan) {
-  std::vector<std::int64_t> all(plan.pools.size());
-  for (const Buffer& b : plan.buffers) all[index(b.pool)] += whole_pages(b.bytes + 1);
-  for (std::size_t p = 0; p < all.size(); ++p) {
-    const double twice = 2 * plan.pools[p].capacity.value();
-    if (twice < static_cast<double>(all[p])) all[p] = whole_pages(static_cast<std::int64_t>(twice));
+// Enough for any order of allocations: every buffer side by side, or what first fit needs at most,
+// M·log2(n) for blocks of up to n that take M at a time (Robson 1977, "Worst case fragmentation of
+// first fit and best fit storage allocation strategies"), in pages. M: the capacity and as much
+// again that has been let go, and a page that each buffer may begin.
+std::int64_t addresses_of(const Plan& plan, PoolId pool) {
+  std::int64_t all = 0, largest = 0, count = 0;
+  for (const Buffer& b : plan.buffers) {
+    if (b.pool != pool) continue;
+    const std::int64_t bytes = whole_pages(std::max<std::int64_t>(1, b.bytes));
+    all += bytes, largest = std::max(largest, bytes), ++count;
   }
-  return all;
+  constexpr std::int64_t page = whole_pages(1);
+  const auto steps =
+      static_cast<double>(std::bit_width(static_cast<std::uint64_t>(largest / page)));
+  const double most = (2 * plan.pools[index(pool)].capacity.value() +
+                       static_cast<double>(page) * static_cast<double>(count)) *
+                      steps;
+  return most < static_cast<double>(all) ? whole_pages(static_cast<std::int64_t>(most)) : all;
 }
 
 }  // namespace
@@ -32,36 +40,30 @@ Memories::Memories(const Plan& plan, Sharing sharing, Devices devices)
     : plan_(plan),
       arenas_(plan.pools.size()),
       offsets_(plan.buffers.size(), nowhere),
+      is_counted_(plan.buffers.size()),
       devices_(std::move(devices)) {
-  const std::vector<std::int64_t> addresses = addresses_of(plan);
   for (std::size_t p = 0; p < arenas_.size(); ++p) {
-    if (!has_memory(plan.pools[p]) || addresses[p] == 0) continue;
+    const std::int64_t addresses = addresses_of(plan, static_cast<PoolId>(p));
+    if (!has_memory(plan.pools[p]) || addresses == 0) continue;
     const Pool& pool = plan.pools[p];
     if (pool.place.tier == Tier::gpu && !devices_.empty()) {
       arenas_[p].device = devices_.at(pool.place.index).get();
     } else {
-      map(arenas_[p], pool, addresses[p], sharing);
+      map(arenas_[p], pool, addresses, sharing);
     }
   }
 }
 
 // Pieces that are pinned begin at a multiple of their size.
 void Memories::map(Arena& arena, const Pool& pool, std::int64_t addresses, Sharing sharing) const {
-  const int kind = sharing == Sharing::shared ? MAP_SHARED : MAP_PRIVATE;
   const std::size_t piece = devices_.empty() ? 1 : Device::pinned_piece;
   const std::size_t pieces = (static_cast<std::size_t>(addresses) + piece - 1) / piece;
   const std::size_t size = pieces * piece + piece - 1;
-  void* base =
-      mmap(nullptr, size, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) {
-    throw MachineError(fmt::format("pool {}: mmap of {} bytes of addresses failed: {}", pool.name,
-                                   size, std::strerror(errno)));
-  }
-  madvise(base, size, MADV_HUGEPAGE);  // may be refused; small pages do as well
-  arena.mapped = {static_cast<std::byte*>(base), size};
-  const std::size_t over = reinterpret_cast<std::uintptr_t>(base) % piece;
-  arena.base = arena.mapped.data() + (over == 0 ? 0 : piece - over);
-  arena.addresses = addresses;
+  arena.memory = Mapping(size, sharing, "pool " + pool.name);
+  const auto bytes = arena.memory.bytes();
+  madvise(bytes.data(), bytes.size(), MADV_HUGEPAGE);  // may be refused; small pages do as well
+  const std::size_t over = reinterpret_cast<std::uintptr_t>(bytes.data()) % piece;
+  arena.base = bytes.data() + (over == 0 ? 0 : piece - over);
   arena.gaps = Gaps(addresses);
   if (!devices_.empty()) arena.pinned.resize(pieces);
 }
@@ -76,7 +78,6 @@ Memories::~Memories() {
       if (arena.pinned[p] != 0)
         devices_[0]->unpin({arena.base + p * Device::pinned_piece, Device::pinned_piece});
     }
-    if (!arena.mapped.empty()) munmap(arena.mapped.data(), arena.mapped.size());
   }
 }
 
@@ -94,7 +95,7 @@ std::int64_t Memories::on_host(Arena& arena, const Buffer& buffer) const {
   if (!offset) {
     throw MachineError(fmt::format("pool {}: no gap of {} bytes among {} bytes of addresses",
                                    plan_.pools[index(buffer.pool)].name, buffer.bytes,
-                                   arena.addresses));
+                                   arena.memory.bytes().size()));
   }
   if (!devices_.empty()) pin(arena, *offset, buffer.bytes);
   return *offset;
@@ -123,18 +124,26 @@ void Memories::allocate(BufferId id, TaskId task) {
   offsets_[index(id)] = arena.device != nullptr ? on_device(arena, buffer, task)
                         : has_memory(pool)      ? on_host(arena, buffer)
                                                 : 0;
+  is_counted_[index(id)] = true;
   arena.level = level;
   arena.peak = std::max(arena.peak, level);
 }
 
+void Memories::let_go(BufferId id) {
+  const Buffer& buffer = plan_.buffers[index(id)];
+  ensure(is_counted_[index(id)], "a buffer is let go once, after its allocation");
+  is_counted_[index(id)] = false;
+  arenas_[index(buffer.pool)].level -= buffer.bytes;
+}
+
 void Memories::free(BufferId id) {
   const Buffer& buffer = plan_.buffers[index(id)];
-  Arena& arena = arenas_[index(buffer.pool)];
   ensure(offsets_[index(id)] != nowhere, "a buffer is freed after its allocation");
+  if (is_counted_[index(id)]) let_go(id);
+  Arena& arena = arenas_[index(buffer.pool)];
   if (arena.base != nullptr) arena.gaps.give_back(offsets_[index(id)], buffer.bytes);
   if (arena.device != nullptr) arena.device->free(at(offsets_[index(id)]));
   offsets_[index(id)] = nowhere;
-  arena.level -= buffer.bytes;
 }
 
 std::span<std::byte> Memories::bytes_of(BufferId id) const {
@@ -152,7 +161,7 @@ std::string Memories::overfull(const Buffer& buffer, TaskId task) const {
   std::map<std::string, std::int64_t> owners;
   for (std::size_t b = 0; b < offsets_.size(); ++b) {
     const Buffer& held = plan_.buffers[b];
-    if (offsets_[b] == nowhere || held.pool != buffer.pool) continue;
+    if (!is_counted_[b] || held.pool != buffer.pool) continue;
     owners[plan_.owners[index(held.owner)]] += held.bytes;
   }
   std::vector<std::pair<std::int64_t, std::string>> largest;

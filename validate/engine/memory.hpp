@@ -9,6 +9,7 @@
 #include "sim/plan/plan.hpp"
 #include "validate/engine/device.hpp"
 #include "validate/engine/gaps.hpp"
+#include "validate/engine/mapping.hpp"
 
 /// The memories of a rig: an arena per pool of the plan, from which every buffer gets an address.
 ///
@@ -25,8 +26,7 @@ namespace tidegate {
 
 class Memories {
  public:
-  /// Shared arenas are the same memory, at the same addresses, in processes that fork later.
-  enum class Sharing : std::uint8_t { own, shared };
+  using Sharing = Mapping::Sharing;
   explicit Memories(const Plan& plan, Sharing sharing = Sharing::own, Devices devices = {});
   ~Memories();
   Memories(const Memories&) = delete;
@@ -34,6 +34,9 @@ class Memories {
 
   /// Throws MachineError that names the pool, the task and whose bytes fill it.
   void allocate(BufferId buffer, TaskId task);
+  /// Its pool counts it no longer, its memory stays: of a buffer that is freed while somebody
+  /// reads.
+  void let_go(BufferId buffer);
   void free(BufferId buffer);
 
   /// The memory of a buffer that is allocated; whole pages, so a little longer than asked for.
@@ -44,9 +47,8 @@ class Memories {
 
  private:
   struct Arena {
-    std::byte* base = nullptr;
-    std::int64_t addresses = 0;
-    std::span<std::byte> mapped;
+    Mapping memory;
+    std::byte* base = nullptr;  // of the addresses within
     Gaps gaps;
     std::int64_t level = 0, peak = 0;
     Device* device = nullptr;          // of a GPU's pool
@@ -57,6 +59,7 @@ class Memories {
   const Plan& plan_;
   std::vector<Arena> arenas_;          // by pool
   std::vector<std::int64_t> offsets_;  // by buffer; on a device the address
+  std::vector<bool> is_counted_;       // by buffer
   Devices devices_;
 
   static std::byte* at(std::int64_t address) { return reinterpret_cast<std::byte*>(address); }

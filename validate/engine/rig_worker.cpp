@@ -21,13 +21,13 @@ namespace {
 constexpr std::chrono::milliseconds longest_sleep{20};  // until a stop is seen
 constexpr std::size_t deepest_queue = 64;
 
+}  // namespace
+
 std::size_t seats_of(const Plan& plan) {
   std::size_t seats = 0;
   for (const Lane& lane : plan.lanes) seats += lane.width;
   return seats;
 }
-
-}  // namespace
 
 void wake_in_time() {
   prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
@@ -187,7 +187,7 @@ Clock::time_point RigWorker::run(TaskId task, Seat seat, Clock::time_point start
   const Part part = part_of(task, kits_[seat.number], start);
   if (pacer_) return run_paced(task, part, start);
   if (part) part(0, 1);
-  rig::check_interrupt();
+  check_stop();
   return Clock::now();
 }
 
@@ -203,13 +203,18 @@ Clock::time_point RigWorker::run_paced(TaskId task, const Part& part, Clock::tim
     }
     sleep_until(due);
   }
-  rig::check_interrupt();
+  check_stop();
   return pass.due() - pass.lost();
+}
+
+void RigWorker::check_stop() const {
+  if (is_stopped_) throw std::runtime_error("stopped because another task failed");
+  rig::check_interrupt();
 }
 
 void RigWorker::sleep_until(Clock::time_point when) const {
   for (Clock::time_point now = Clock::now(); now < when; now = Clock::now()) {
-    if (is_stopped_) throw std::runtime_error("stopped because another task failed");
+    check_stop();
     std::this_thread::sleep_until(std::min(when, now + longest_sleep));
   }
 }
@@ -259,7 +264,7 @@ RigWorker::Part RigWorker::computing(const Compute& compute, Kit& kit) const {
     return [&compute, &kit](auto, auto) { kit.device->run(compute.kernels); };
   return [this, &compute, own = Carving(kit.memory.bytes())](auto, auto) {
     for (const Kernel& kernel : compute.kernels) {
-      if (is_stopped_) throw std::runtime_error("stopped because another task failed");
+      check_stop();
       do_kernel(kernel, own);
     }
   };

@@ -36,10 +36,14 @@ class RigWorker : public Worker {
   void sit_down(Seat seat) override;
   void allocate(BufferId buffer, TaskId task) override { memories_.allocate(buffer, task); }
   void free(BufferId buffer) override { memories_.free(buffer); }
+  /// Of a buffer whose memory stays until free() (memory.hpp).
+  void let_go(BufferId buffer) { memories_.let_go(buffer); }
   Clock::time_point run(TaskId task, Seat seat, Clock::time_point start) override;
   void stop() override { is_stopped_ = true; }
 
-  bool is_stopped() const { return is_stopped_; }
+  /// Throws when another task has failed, and Interrupted on Ctrl-C: asked for between the parts of
+  /// whatever takes long.
+  void check_stop() const;
   /// The memory of a buffer that is allocated, empty in storage.
   std::span<std::byte> bytes_of(BufferId buffer) const { return memories_.bytes_of(buffer); }
   Files& files() { return files_; }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 #include "models/work.hpp"
@@ -41,6 +42,9 @@ class Worker {
   /// Makes the works under way return or throw soon. From any thread.
   virtual void stop() = 0;
 };
+
+/// Through all lanes.
+std::size_t seats_of(const Plan& plan);
 
 /// Work that is over as soon as it begins.
 bool is_nothing(const Work& work);

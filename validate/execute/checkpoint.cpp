@@ -1,14 +1,18 @@
 #include "validate/execute/checkpoint.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <span>
 #include <sstream>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include <fmt/core.h>
@@ -24,8 +28,7 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little, "files are little endian");
 
 constexpr const char* format = "tidegate training state 1";
-constexpr const char* ending = ".state";
-constexpr std::size_t kept = 2;
+constexpr std::string_view ending = ".state";
 
 // FNV-1a of 64 bits (Fowler, Noll and Vo 1991).
 std::uint64_t check_value(std::span<const std::byte> bytes) {
@@ -58,39 +61,65 @@ std::string head_of(const train::State& state, const std::string& print) {
   return text + fmt::format("lines {:016x}\n", check_value(std::as_bytes(std::span(text))));
 }
 
+// Of "step-00000012.state"; -1 of any other name.
 std::int64_t step_of(const fs::path& path) {
   const std::string name = path.filename().string();
-  if (!name.starts_with("step-") || !name.ends_with(ending)) return -1;
-  return std::atoll(name.c_str() + 5);
+  constexpr std::string_view begin = "step-";
+  if (!name.starts_with(begin) || !name.ends_with(ending)) return -1;
+  const char* const last = name.data() + name.size() - ending.size();
+  std::int64_t step = -1;
+  const auto [end, error] = std::from_chars(name.data() + begin.size(), last, step);
+  return error == std::errc{} && end == last ? step : -1;
 }
 
+std::vector<fs::path> entries_of(const std::string& folder, std::error_code& error) {
+  std::vector<fs::path> entries;
+  fs::directory_iterator at(folder, error);
+  for (; !error && at != fs::directory_iterator(); at.increment(error))
+    entries.push_back(at->path());
+  return entries;
+}
+
+// The newest first.
 std::vector<fs::path> states_in(const std::string& folder) {
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (step_of(entry.path()) >= 0) found.push_back(entry.path());
-  }
-  std::ranges::sort(found, std::greater<>{}, step_of);
-  return found;
+  std::error_code error;
+  std::vector<fs::path> states = entries_of(folder, error);
+  if (error) throw InputError({folder}, "", "cannot be read: " + error.message());
+  std::erase_if(states, [](const fs::path& path) { return step_of(path) < 0; });
+  std::ranges::sort(states, std::greater<>{}, step_of);
+  return states;
+}
+
+// Without its end. What is longer than any of ours is cut, and what follows is not read.
+std::string next_line(std::istream& file) {
+  std::array<char, 4096> text{};
+  file.getline(text.data(), text.size());
+  return text.data();
 }
 
 // "step-….state.PID.part" of a process that is no more.
 bool is_left_behind(const fs::path& path) {
   const std::string name = path.filename().string();
-  const std::size_t at = name.find(std::string(ending) + ".");
+  const std::size_t at = name.find(".state.");
   if (!name.starts_with("step-") || !name.ends_with(".part") || at == std::string::npos)
     return false;
-  const int writer = std::atoi(name.c_str() + at + std::string(ending).size() + 1);
+  const int writer = std::atoi(name.c_str() + at + ending.size() + 1);
   return writer > 0 && kill(writer, 0) != 0 && errno == ESRCH;
 }
 
-void tidy(const std::string& folder) {
-  std::vector<fs::path> old = states_in(folder);
-  old.erase(old.begin(), old.begin() + static_cast<std::ptrdiff_t>(std::min(kept, old.size())));
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (is_left_behind(entry.path())) old.push_back(entry.path());
+// After a state of `step` was written.
+void tidy(const std::string& folder, std::int64_t step) {
+  std::error_code error;
+  std::vector<fs::path> old, gone;
+  for (const fs::path& path : entries_of(folder, error)) {
+    if (is_left_behind(path)) gone.push_back(path);
+    if (const std::int64_t its = step_of(path); its >= 0 && its < step) old.push_back(path);
   }
-  std::error_code ignored;
-  for (const fs::path& path : old) fs::remove(path, ignored);
+  std::ranges::sort(old, {}, step_of);
+  if (!old.empty()) old.pop_back();  // the one before stays
+  for (const auto* paths : {&old, &gone}) {
+    for (const fs::path& path : *paths) fs::remove(path, error);
+  }
 }
 
 class StateReader {
@@ -101,10 +130,12 @@ class StateReader {
   }
 
   train::State read(const std::string& print) {
-    expect(format, "is no training state of this version");
+    expect(format, "is no training state of this version; give a file that --checkpoint wrote");
     const std::string step = line();
     if (!step.starts_with("step ")) damaged("the step is missing");
-    expect(print, "is of another training");
+    const std::string of = line();
+    if (of != print)
+      fail(fmt::format("is of another training: '{}' where this run has '{}'", of, print));
     train::State state = train::initial_state(graph_, 0);
     state.step = std::atoll(step.c_str() + 5);
     each(state, [&](const std::string& name, auto& master, auto&, auto&) {
@@ -112,7 +143,7 @@ class StateReader {
     });
     const std::string sum =
         fmt::format("lines {:016x}", check_value(std::as_bytes(std::span(read_))));
-    expect(sum, "is damaged above this line");
+    expect(sum, std::string("is not what the lines above add up to; ") + remedy);
     std::size_t next = 0;
     each(state, [&](const std::string&, auto& master, auto& m, auto& v) {
       const Tensor& t = tensors_[next++];
@@ -141,23 +172,20 @@ class StateReader {
   std::vector<Tensor> tensors_;
 
   std::string line() {
-    std::string text;
-    std::getline(file_, text);
+    std::string text = next_line(file_);
     ++line_;
     if (!text.starts_with("lines ")) read_ += text + "\n";
     at_ += static_cast<std::int64_t>(text.size()) + 1;
     return text;
   }
 
-  [[noreturn]] void damaged(const std::string& what) const {
-    throw InputError({path_, line_, 1}, "", what + "; " + remedy);
+  [[noreturn]] void fail(const std::string& what) const {
+    throw InputError({path_, line_, 1}, "", what);
   }
+  [[noreturn]] void damaged(const std::string& what) const { fail(what + "; " + remedy); }
 
-  void expect(const std::string& wanted, const char* otherwise) {
-    const std::string text = line();
-    if (text == wanted) return;
-    throw InputError({path_, line_, 1}, "",
-                     fmt::format("{}: '{}' where this run has '{}'", otherwise, text, wanted));
+  void expect(const std::string& wanted, const std::string& otherwise) {
+    if (line() != wanted) fail(otherwise);
   }
 
   Tensor tensor(const std::string& name, std::size_t elements) {
@@ -217,9 +245,20 @@ std::string fingerprint(const Workload& w, const LayerGraph& graph,
       a.decay, update);
 }
 
-void check_checkpoint_folder(const std::string& folder, const LayerGraph& graph) {
+void check_checkpoint_folder(const std::string& folder, const LayerGraph& graph,
+                             const std::string& print) {
   rig::check_space(folder, Bytes(12.0 * static_cast<double>(graph.parameters)));
   const rig::ScratchFile writable(folder, rig::Access::buffered);
+  for (const fs::path& path : states_in(folder)) {
+    std::ifstream file(path, std::ios::binary);
+    next_line(file), next_line(file);
+    if (next_line(file) == print) continue;
+    throw InputError(
+        {folder}, "",
+        fmt::format("has {}, which is no state of this training and would be replaced; "
+                    "give --checkpoint a folder of its own",
+                    path.filename().string()));
+  }
 }
 
 std::string write_checkpoint(const std::string& folder, const train::State& state,
@@ -243,13 +282,14 @@ std::string write_checkpoint(const std::string& folder, const train::State& stat
     });
   };
   write_atomically(path, write, Durability::now);
-  tidy(folder);
+  tidy(folder, state.step);
   return path;
 }
 
 train::State read_checkpoint(const std::string& path, const LayerGraph& graph,
                              const std::string& print) {
-  if (!fs::is_directory(path)) return StateReader(path, graph).read(print);
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return StateReader(path, graph).read(print);
   const std::vector<fs::path> states = states_in(path);
   if (states.empty())
     throw InputError({path}, "",

@@ -22,12 +22,15 @@ namespace tidegate {
 std::string fingerprint(const Workload& workload, const LayerGraph& graph,
                         const train::TrainingOptions& options);
 
-/// Throws InputError when the folder is none that takes a state of the network.
-void check_checkpoint_folder(const std::string& folder, const LayerGraph& graph);
+/// Throws InputError when the folder is none that takes a state of the network, or has states of
+/// another training.
+void check_checkpoint_folder(const std::string& folder, const LayerGraph& graph,
+                             const std::string& fingerprint);
 
-/// Writes it, after asking for space; then removes all but the two newest of the folder, and what a
-/// killed run has left half written. Returns the path. `written` is called after each tensor.
-/// Throws InputError for a folder that cannot take it, MachineError when writing fails.
+/// Writes it, after asking for space; then removes the states of earlier steps but for the last of
+/// them, and what a killed run has left half written. Returns the path. `written` is called after
+/// each tensor. Throws InputError for a folder that cannot take it, MachineError when writing
+/// fails.
 std::string write_checkpoint(const std::string& folder, const train::State& state,
                              const std::string& fingerprint,
                              const std::function<void()>& written = {});

@@ -56,8 +56,8 @@ std::map<ContentFiles::Key, ContentFiles::Kept> ContentFiles::wanted(TaskId task
   return found;
 }
 
-void ContentFiles::bring(TaskId task, rig::IoQueue* lane, rig::HostBuffer& pages) {
-  const std::map<Key, Kept> all = wanted(task);
+// Contents that share a page, or lie side by side, are one range.
+std::vector<ContentFiles::Range> ContentFiles::ranges_of(const std::map<Key, Kept>& all) {
   std::vector<Kept> ordered;
   for (const auto& [key, kept] : all) ordered.push_back(kept);
   std::ranges::sort(ordered, {},
@@ -76,9 +76,25 @@ void ContentFiles::bring(TaskId task, rig::IoQueue* lane, rig::HostBuffer& pages
       to += last - first;
     }
   }
-  make_room(pages, static_cast<std::int64_t>(to) * page);
+  return ranges;
+}
+
+// Where a content lies in memory into which the ranges were read.
+std::size_t ContentFiles::place_in(std::span<const Range> ranges, const Kept& kept) {
+  const auto range = std::ranges::find_if(ranges, [&](const Range& r) {
+    return r.in.extent == kept.extent && kept.first >= static_cast<std::int64_t>(r.first) * page &&
+           kept.first + kept.length <= static_cast<std::int64_t>(r.last) * page;
+  });
+  ensure(range != ranges.end(), "what is wanted is read");
+  return range->to * page + static_cast<std::size_t>(kept.first) - range->first * page;
+}
+
+void ContentFiles::bring(TaskId task, rig::IoQueue* lane, rig::HostBuffer& pages) {
+  const std::map<Key, Kept> all = wanted(task);
+  const std::vector<Range> ranges = ranges_of(all);
   std::map<Key, std::vector<std::byte>> brought;
   if (!ranges.empty()) {
+    make_room(pages, static_cast<std::int64_t>(ranges.back().end()) * page);
     const Queue queue(lane);
     for (const Range& r : ranges) {
       const auto bytes = pages.bytes().subspan(r.to * page, (r.last - r.first) * page);
@@ -87,16 +103,8 @@ void ContentFiles::bring(TaskId task, rig::IoQueue* lane, rig::HostBuffer& pages
     }
   }
   for (const auto& [key, kept] : all) {
-    const auto range = std::ranges::find_if(ranges, [&](const Range& r) {
-      return r.in.extent == kept.extent &&
-             kept.first >= static_cast<std::int64_t>(r.first) * page &&
-             kept.first + kept.length <= static_cast<std::int64_t>(r.last) * page;
-    });
-    ensure(range != ranges.end(), "what is wanted is read");
-    const auto first = static_cast<std::int64_t>(range->to) * page + kept.first -
-                       static_cast<std::int64_t>(range->first) * page;
-    const auto bytes = pages.bytes().subspan(static_cast<std::size_t>(first),
-                                             static_cast<std::size_t>(kept.length));
+    const auto bytes =
+        pages.bytes().subspan(place_in(ranges, kept), static_cast<std::size_t>(kept.length));
     brought[key].assign(bytes.begin(), bytes.end());
   }
   const std::lock_guard lock(mutex_);
@@ -110,9 +118,13 @@ void ContentFiles::put(TaskId task, const Access& at, std::span<const std::byte>
 
 std::optional<std::vector<std::byte>> ContentFiles::get(TaskId task, const Access& at) {
   const std::lock_guard lock(mutex_);
-  const auto& brought = under_way_.at(task).brought;
-  const auto found = brought.find(key_of(at));
-  if (found == brought.end()) return {};
+  const UnderWay& now = under_way_.at(task);
+  // What an earlier deed of the task has put is in no file yet.
+  const auto put = std::find_if(now.puts.rbegin(), now.puts.rend(),
+                                [&](const Put& p) { return p.key == key_of(at); });
+  if (put != now.puts.rend()) return put->bytes;
+  const auto found = now.brought.find(key_of(at));
+  if (found == now.brought.end()) return {};
   return found->second;
 }
 

@@ -31,7 +31,7 @@ class ContentFiles {
   /// Writes what they have put.
   void take_away(TaskId task, rig::IoQueue* queue, rig::HostBuffer& pages);
 
-  /// Of a task between the two.
+  /// Of a task between the two. What a deed puts the next one of the task gets.
   void put(TaskId task, const Access& at, std::span<const std::byte> bytes);
   std::optional<std::vector<std::byte>> get(TaskId task, const Access& at);
   void drop(const Access& at);
@@ -57,6 +57,7 @@ class ContentFiles {
     Kept in;
     std::size_t first, last;
     std::size_t to;  // their place in memory
+    std::size_t end() const { return to + last - first; }
   };
   struct UnderWay {
     std::map<Key, std::vector<std::byte>> brought;
@@ -73,6 +74,8 @@ class ContentFiles {
   static Key key_of(const Access& at);
   FileKey file_of(const Access& at) const;
   std::map<Key, Kept> wanted(TaskId task);
+  static std::vector<Range> ranges_of(const std::map<Key, Kept>& all);
+  static std::size_t place_in(std::span<const Range> ranges, const Kept& kept);
   void write(TaskId task, std::span<const Put> puts, rig::IoQueue& queue, rig::HostBuffer& pages);
 };
 

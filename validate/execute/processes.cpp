@@ -18,12 +18,6 @@
 namespace tidegate {
 namespace {
 
-std::size_t seats_of(const Plan& plan) {
-  std::size_t seats = 0;
-  for (const Lane& lane : plan.lanes) seats += lane.width;
-  return seats;
-}
-
 bool is_initialising(const Plan& plan, TaskId task) {
   return std::ranges::any_of(plan.meaning.of(task),
                              [](const Deed& deed) { return deed.verb == Deed::Verb::initialise; });
@@ -63,9 +57,7 @@ class Service {
     for (int descriptor = -1; receive(control, command, descriptor); descriptor = -1) {
       switch (command.kind) {
         case Command::Kind::sit:
-          std::thread([this, seat = command.seat, descriptor] {
-            sit(Socket(descriptor), seat);
-          }).detach();
+          take_seat(std::make_shared<const Socket>(descriptor), command.seat);
           break;
         case Command::Kind::pass:
           send(control, answer([&] { worker_.pass(command.task); }));
@@ -98,6 +90,15 @@ class Service {
     return over;
   }
 
+  // A seat whose thread cannot be made says so itself.
+  void take_seat(const std::shared_ptr<const Socket>& socket, Seat seat) {
+    try {
+      std::thread([this, socket, seat] { sit(*socket, seat); }).detach();
+    } catch (const std::exception&) {
+      send(*socket, failure());
+    }
+  }
+
   void sit(const Socket& socket, Seat seat) {
     if (!send(socket, answer([&] { worker_.sit_down(seat); }))) return;
     Command command;
@@ -118,14 +119,17 @@ RankProcesses::RankProcesses(const Plan& plan, TrainingWorker& worker,
     : plan_(plan), worker_(worker), seats_(seats_of(plan)) {
   check_files(plan);
   for (std::uint16_t r = 0; r < plan.ranks; ++r) start(r, deaths);
+  worker_.tell_gone([this](BufferId buffer) { forget(buffer); });
 }
 
 RankProcesses::~RankProcesses() {
+  worker_.tell_gone({});
   for (const auto& process : processes_) reap(*process, true);
 }
 
 // What the child has inherited of earlier processes' sockets it closes, so that each hears when
-// this process is gone. It leaves by _exit: destructors, buffers and handlers are the parent's.
+// this process is gone. It leaves by _exit, whatever happens: destructors, buffers and handlers are
+// the parent's.
 void RankProcesses::start(std::uint16_t rank, const std::vector<Death>& deaths) {
   auto [here, there] = connected_sockets();
   const pid_t parent = getpid();
@@ -136,7 +140,11 @@ void RankProcesses::start(std::uint16_t rank, const std::vector<Death>& deaths) 
     if (getppid() != parent) _exit(1);
     here.close();
     for (const auto& earlier : processes_) earlier->control.close();
-    Service(worker_, rank, deaths).run(there);
+    try {
+      Service(worker_, rank, deaths).run(there);
+    } catch (...) {
+      _exit(1);
+    }
     _exit(0);
   }
   auto process = std::make_unique<Process>();
@@ -161,8 +169,9 @@ void RankProcesses::sit_down(Seat seat) {
   seats_[seat.number] = std::move(here);
 }
 
-void RankProcesses::free(BufferId buffer) {
-  worker_.free(buffer);
+// Told when nobody reads from it any more: a process may have a task that has started and not yet
+// read.
+void RankProcesses::forget(BufferId buffer) {
   const Pool& pool = plan_.pools[index(plan_.buffers[index(buffer)].pool)];
   if (pool.place.tier != Tier::storage) return;
   for (const auto& process : processes_) {
@@ -234,6 +243,7 @@ void RankProcesses::reap(Process& process, bool kills) {
   const std::lock_guard lock(process.under_way_mutex);
   for (int tries = 0; !process.is_reaped; ++tries) {
     constexpr int most = 100;
+    process.had_to_be_ended |= !kills && tries == most;
     if (kills || tries == most) kill(process.id, SIGKILL);
     const bool waits = kills || tries >= most;
     const pid_t id = waitpid(process.id, &process.status, waits ? 0 : WNOHANG);
@@ -247,7 +257,8 @@ std::string RankProcesses::death_of(std::uint16_t rank) {
   reap(process, false);
   const std::lock_guard lock(process.under_way_mutex);
   const std::string cause =
-      WIFSIGNALED(process.status)
+      process.had_to_be_ended ? "closed its socket, did not end and was killed"
+      : WIFSIGNALED(process.status)
           ? fmt::format("was killed by signal {} ({})", WTERMSIG(process.status),
                         strsignal(WTERMSIG(process.status)))
           : fmt::format("ended with code {}", WEXITSTATUS(process.status));

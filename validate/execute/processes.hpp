@@ -51,7 +51,7 @@ class RankProcesses : public Worker {
 
   void sit_down(Seat seat) override;
   void allocate(BufferId buffer, TaskId task) override { worker_.allocate(buffer, task); }
-  void free(BufferId buffer) override;
+  void free(BufferId buffer) override { worker_.free(buffer); }
   void begin(TaskId task) override { worker_.begin(task); }
   void end(TaskId task) override { worker_.end(task); }
   Clock::time_point run(TaskId task, Seat seat, Clock::time_point start) override;
@@ -70,7 +70,7 @@ class RankProcesses : public Worker {
     std::mutex mutex;            // of the control socket
     std::mutex under_way_mutex;  // of what follows
     std::multiset<std::uint32_t> under_way;
-    bool is_reaped = false;
+    bool is_reaped = false, had_to_be_ended = false;
     int status = 0;
   };
 
@@ -80,6 +80,7 @@ class RankProcesses : public Worker {
   std::vector<Socket> seats_;
 
   void start(std::uint16_t rank, const std::vector<Death>& deaths);
+  void forget(BufferId buffer);
   std::uint16_t rank_of(LaneId lane) const { return plan_.lanes[index(lane)].rank; }
   Clock::time_point ask(std::uint16_t rank, Socket& socket, TaskId task, const Command& command);
   std::string death_of(std::uint16_t rank);

@@ -1,12 +1,9 @@
 #include "validate/execute/shelves.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <new>
-
-#include <fmt/core.h>
-#include <sys/mman.h>
+#include <stdexcept>
 
 #include "models/base/error.hpp"
 #include "validate/train/arithmetic.hpp"
@@ -19,17 +16,6 @@ constexpr std::size_t region_addresses = std::size_t{1} << 38;
 
 std::int64_t aligned(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
-std::span<std::byte> map(std::size_t size, Memories::Sharing sharing) {
-  const int kind = sharing == Memories::Sharing::shared ? MAP_SHARED : MAP_PRIVATE;
-  void* base =
-      mmap(nullptr, size, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (base == MAP_FAILED) {
-    throw MachineError(fmt::format("contents of the plan: mmap of {} bytes of addresses failed: {}",
-                                   size, std::strerror(errno)));
-  }
-  return {static_cast<std::byte*>(base), size};
-}
-
 }  // namespace
 
 Shelves::Key Shelves::key_of(const Access& at) {
@@ -37,26 +23,22 @@ Shelves::Key Shelves::key_of(const Access& at) {
   return {place, content};
 }
 
-Shelves::Shelves(const Plan& plan, Memories::Sharing sharing) : plan_(plan) {
+Shelves::Shelves(const Plan& plan, Mapping::Sharing sharing)
+    : plan_(plan), memory_(region_addresses, sharing, "contents of the plan") {
   for (const Access& a : plan.meaning.accesses) keys_.push_back(key_of(a));
   std::ranges::sort(keys_);
   const auto doubles = std::ranges::unique(keys_);
   keys_.erase(doubles.begin(), doubles.end());
   const std::size_t rows = keys_.size(), rooms = plan.buffers.size();
-  tables_ = map(sizeof(Region) + rooms * sizeof(Room) + rows * sizeof(Row), sharing);
-  std::byte* at = tables_.data();
+  tables_ = Mapping(sizeof(Region) + rooms * sizeof(Room) + rows * sizeof(Row), sharing,
+                    "contents of the plan");
+  std::byte* at = tables_.bytes().data();
   region_ = new (at) Region{};
   at += sizeof(Region);
   rooms_ = reinterpret_cast<Room*>(at);
   for (std::size_t i = 0; i < rooms; ++i) new (rooms_ + i) Room{};
   rows_ = reinterpret_cast<Row*>(at + rooms * sizeof(Room));
   for (std::size_t i = 0; i < rows; ++i) new (rows_ + i) Row{};
-  memory_ = map(region_addresses, sharing);
-}
-
-Shelves::~Shelves() {
-  munmap(tables_.data(), tables_.size());
-  if (!memory_.empty()) munmap(memory_.data(), memory_.size());
 }
 
 void Shelves::open(BufferId buffer, std::span<std::byte> memory) {
@@ -81,9 +63,9 @@ Shelves::Row& Shelves::row_of(const Access& at) const {
 
 std::byte* Shelves::beside(std::int64_t bytes) {
   const std::int64_t first = region_->used.fetch_add(aligned(bytes));
-  if (first + bytes > static_cast<std::int64_t>(memory_.size()))
+  if (first + bytes > static_cast<std::int64_t>(memory_.bytes().size()))
     throw MachineError("contents of the plan: no addresses are left");
-  return memory_.data() + first;
+  return memory_.bytes().data() + first;
 }
 
 // Null where a condition of the access does not hold.

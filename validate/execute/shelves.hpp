@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/plan/plan.hpp"
-#include "validate/engine/memory.hpp"
+#include "validate/engine/mapping.hpp"
 
 /// Memory in which the contents of a plan lie: that of their buffers, in the arenas of the rig, and
 /// for contents that stand as long as the run a region of their own.
@@ -26,10 +26,7 @@ namespace tidegate {
 class Shelves {
  public:
   /// The plan outlives it. Throws MachineError when the system gives no addresses.
-  Shelves(const Plan& plan, Memories::Sharing sharing);
-  ~Shelves();
-  Shelves(const Shelves&) = delete;
-  Shelves& operator=(const Shelves&) = delete;
+  Shelves(const Plan& plan, Mapping::Sharing sharing);
 
   /// A buffer has this memory from now on, and no longer; with it goes what lies in it.
   void open(BufferId buffer, std::span<std::byte> memory);
@@ -61,7 +58,7 @@ class Shelves {
 
   const Plan& plan_;
   std::vector<Key> keys_;  // sorted; a row each
-  std::span<std::byte> tables_, memory_;
+  Mapping tables_, memory_;
   Row* rows_ = nullptr;
   Room* rooms_ = nullptr;
   Region* region_ = nullptr;

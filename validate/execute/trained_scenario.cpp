@@ -72,6 +72,7 @@ class ScenarioTraining {
                 .reduces_every_micro_step = scenario.policy.zero.stage >= 2};
     check_state();
     print_ = fingerprint(scenario.workload, graph_, options_);
+    if (!request.checkpoint.empty()) check_checkpoint_folder(request.checkpoint, graph_, print_);
     result_ = {.scenario = scenario.name,
                .policy = scenario.policy.describe(),
                .profile = scenario.machine.name(),
@@ -112,7 +113,6 @@ class ScenarioTraining {
     if (const std::string why = train::unsupported(scenario_.workload); !why.empty())
       throw InputError("this network has no arithmetic here: " + why);
     check_memory(scenario_, graph_);
-    if (!request_.checkpoint.empty()) check_checkpoint_folder(request_.checkpoint, graph_);
   }
 
   // Between two steps an update is under way, of which a state knows nothing.

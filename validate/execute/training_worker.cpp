@@ -1,21 +1,10 @@
 #include "validate/execute/training_worker.hpp"
 
 #include <cstring>
-#include <stdexcept>
 
-#include "calib/rig/interrupt.hpp"
 #include "models/base/error.hpp"
 
 namespace tidegate {
-namespace {
-
-std::size_t seats_of(const Plan& plan) {
-  std::size_t seats = 0;
-  for (const Lane& lane : plan.lanes) seats += lane.width;
-  return seats;
-}
-
-}  // namespace
 
 TrainingWorker::TrainingWorker(const Plan& plan, const Rig& rig, const Workload& workload,
                                const LayerGraph& graph, const train::TrainingOptions& options,
@@ -62,20 +51,20 @@ void TrainingWorker::end(TaskId task) {
 void TrainingWorker::free(BufferId buffer) {
   Use& use = uses_[index(buffer)];
   use.is_free = true;
-  if (use.readers == 0) give_back(buffer);
+  use.readers == 0 ? give_back(buffer) : rig_.let_go(buffer);
 }
 
 void TrainingWorker::give_back(BufferId buffer) {
   shelves_.close(buffer);
   files_.free(buffer);
   rig_.free(buffer);
+  if (when_gone_) when_gone_(buffer);
 }
 
 Clock::time_point TrainingWorker::run(TaskId task, Seat seat, Clock::time_point start) {
   if (plan_.meaning.of(task).empty()) return rig_.run(task, seat, start);
   perform(task, rig_.queue_of(seat), pages_[seat.number]);
-  rig::check_interrupt();
-  if (rig_.is_stopped()) throw std::runtime_error("stopped because another task failed");
+  rig_.check_stop();
   return Clock::now();
 }
 

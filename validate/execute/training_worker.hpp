@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "validate/execute/content_files.hpp"
@@ -35,6 +37,8 @@ class TrainingWorker : public Worker, private train::ByteStore {
 
   /// From now on this process does the works of one rank; others set up what is theirs.
   void stand_for(std::uint16_t rank) { only_ = rank; }
+  /// Is told of each buffer that has gone, when the last that reads from it is over.
+  void tell_gone(std::function<void(BufferId)> when_gone) { when_gone_ = std::move(when_gone); }
   /// What lay in a buffer on a storage path is not needed any more; of a process that does not hear
   /// of buffers otherwise.
   void forget(BufferId buffer) { files_.free(buffer); }
@@ -66,7 +70,8 @@ class TrainingWorker : public Worker, private train::ByteStore {
     bool is_free = false;
   };
   std::vector<Use> uses_;  // by buffer
-  Moved others_;           // of other processes
+  std::function<void(BufferId)> when_gone_;
+  Moved others_;  // of other processes
 
   bool holds(const Access&) const override { return true; }
   void put(TaskId task, const Access& at, std::span<const std::byte> bytes) override;

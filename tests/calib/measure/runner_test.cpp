@@ -135,6 +135,32 @@ TEST_CASE("blocks of an earlier run are not measured again", "[runner]") {
   CHECK(lab.count("b") == 0);
 }
 
+TEST_CASE("a row that was faulty before is measured anew, and its fault counts until then",
+          "[runner]") {
+  Lab lab({row("a"), row("wrong")});
+  lab.log.answer = [](std::size_t r) {
+    return Sample{.value = 100, .elapsed = Seconds(0), .is_verified = r == 0};
+  };
+  const Measurements before = lab.run();
+  REQUIRE(before.rows[1].faults.size() == 1);
+  lab.log.calls.clear();
+  const Measurements still = lab.run(before);
+  CHECK(lab.count("a") == 0);
+  CHECK(still.rows[1].faults.size() == 1);  // nothing makes wrong contents right
+  lab.log.answer = [](std::size_t) { return Sample{.value = 50, .elapsed = Seconds(0)}; };
+  const Measurements mended = lab.run(before);
+  CHECK(mended.rows[1].faults.empty());
+  REQUIRE(mended.rows[1].blocks.size() == 2);
+  for (const Block& block : mended.rows[1].blocks) CHECK(block.value() == 50);
+}
+
+TEST_CASE("samples of an earlier run are counted with those of this one", "[runner]") {
+  Lab lab({row("a")});
+  const Measurements before = lab.run();
+  REQUIRE(before.accepted > 0);
+  CHECK(lab.run(before).accepted == before.accepted);
+}
+
 TEST_CASE("a row that would pass the write budget is skipped with the reason", "[runner]") {
   Row writes = row("w");
   writes.writes = Bytes(100);

@@ -1,9 +1,11 @@
 // Plans of real policies on a paced rig: order, bytes, memory and faults.
 #include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "calib/rig/interrupt.hpp"
 #include "models/base/error.hpp"
 #include "sim/run/predict.hpp"
 #include "tests/validate/engine/laws.hpp"
@@ -191,4 +193,18 @@ TEST_CASE("a storage path without a folder is asked for", "[rig][input]") {
   const Prediction p = predict(scenario);
   const Rig rig{.machine = scenario.machine, .pace = Pace::paced, .folders = {}};
   CHECK_THROWS_AS(execute(p.plan, rig), InputError);
+}
+
+TEST_CASE("Ctrl-C ends a work that would take long", "[rig][faults]") {
+  const Folder folder;
+  PlanBuilder builder;
+  builder.add({"wait", builder.lane("lane", 0)}, Work(Delay{Seconds(1000)}), {});
+  const Plan plan = builder.finish(1, 1);
+  Rig slow = rig_of(scenario_of({}), folder);
+  for (const Pace pace : {Pace::paced, Pace::native}) {
+    slow.pace = pace;
+    const rig::InterruptScope scope;
+    std::raise(SIGINT);
+    CHECK_THROWS_AS(run_on(slow, plan), rig::Interrupted);
+  }
 }

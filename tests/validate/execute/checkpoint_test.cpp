@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -102,6 +103,58 @@ TEST_CASE("the newest state of a folder counts, and two stay", "[checkpoint]") {
   CHECK(read_checkpoint(folder.path(), small.graph, small.print).step == 100);
   CHECK(folder.files() == 2);
   CHECK(fs::exists(folder.file("step-00000010.state")));
+}
+
+TEST_CASE("a state that was written stays, whatever else its folder has", "[checkpoint]") {
+  Small small;
+  const Folder folder;
+  const auto write = [&](std::int64_t step) {
+    small.state.step = step;
+    return write_checkpoint(folder.path(), small.state, small.print);
+  };
+  SECTION("states of later steps, of a run that went further") {
+    write(100), write(200);
+    for (const std::int64_t step : {1, 2, 3}) CHECK(fs::exists(write(step)));
+    CHECK(folder.files() == 4);  // 2 and 3, 100 and 200
+  }
+  SECTION("files of other people, which are neither read nor removed") {
+    const std::vector<std::string> names = {"step-best.state", "step-00000001-copy.state",
+                                            "step-.state", "step-00000001.state.txt",
+                                            "step-1.5.state"};
+    for (const std::string& name : names) std::ofstream(folder.file(name)) << "mine";
+    for (const std::int64_t step : {2, 3, 4}) write(step);
+    for (const std::string& name : names) CHECK(fs::exists(folder.file(name)));
+    CHECK(folder.files() == names.size() + 2);
+    CHECK(read_checkpoint(folder.path(), small.graph, small.print).step == 4);
+  }
+}
+
+TEST_CASE("a folder with states of another training takes no more", "[checkpoint][input]") {
+  const Small small;
+  const Folder folder;
+  write_checkpoint(folder.path(), small.state, small.print);
+  CHECK_NOTHROW(check_checkpoint_folder(folder.path(), small.graph, small.print));
+  CHECK_THROWS_WITH(check_checkpoint_folder(folder.path(), small.graph,
+                                            fingerprint(small.workload, small.graph, {.seed = 6})),
+                    Containing(folder.path()) && Containing("step-00000002.state") &&
+                        Containing("a folder of its own"));
+}
+
+TEST_CASE("what is no state is refused without being read to its end", "[checkpoint][input]") {
+  const Small small;
+  const Folder folder;
+  const std::string path = folder.file("other.bin");
+  std::ofstream(path, std::ios::binary) << std::string(1 << 20, '\x01');
+  std::string text;
+  try {
+    read_checkpoint(path, small.graph, small.print);
+  } catch (const InputError& error) {
+    text = error.what();
+  }
+  CHECK_THAT(text, Containing("other.bin:1:1") && Containing("no training state"));
+  CHECK(text.find('\x01') == std::string::npos);
+  fs::create_symlink("loop", folder.file("loop"));
+  CHECK_THROWS_AS(read_checkpoint(folder.file("loop"), small.graph, small.print), InputError);
 }
 
 TEST_CASE("training that stops and goes on is training in one go", "[checkpoint]") {
