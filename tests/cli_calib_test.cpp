@@ -107,7 +107,7 @@ TEST_CASE("wrong flags of calib are refused before anything is written", "[calib
               "two --storage have the name 'a'");
   check_wrong({"--storage", here, "-o", out, "--only", "storge"},
               "there is no benchmark 'storge'; did you mean 'storage'?");
-  check_wrong({"--storage", here, "-o", out, "--write-budget", "12"}, "--write-budget '12'");
+  check_wrong({"--storage", here, "-o", out, "--write-budget", "12"}, "--write-budget: '12'");
   check_wrong({"--storage", here, "-o", out, "--write-budget", "16 MiB", "--file-size", "1 GiB"},
               "is less than one file of 1 GiB");
   check_wrong(

@@ -212,17 +212,34 @@ TEST_CASE("a write budget that is too small for all clients is told with one tha
   CHECK(fs::is_empty(folders.a));
 }
 
-TEST_CASE("a failure of one process is thrown on all, as the same kind", "[cluster]") {
-  std::array<std::string, 2> said;
-  on_ranks(2, [&](Team& team) {
-    std::exception_ptr failure;
-    if (team.rank() == 1) failure = std::make_exception_ptr(InputError("no such folder"));
-    try {
-      agree(team, failure);
-    } catch (const InputError& error) {
-      said[static_cast<std::size_t>(team.rank())] = error.what();
-    }
-  });
-  CHECK_THAT(said[0], Containing("another process of this run failed"));
-  CHECK_THAT(said[1], Containing("no such folder"));
+TEST_CASE("a failure of any process is told by the first, as its kind, and ends all", "[cluster]") {
+  // By rank what it throws; the first has nothing, or another fault, or the same.
+  const auto agreed = [](const std::exception_ptr& first, const std::exception_ptr& second) {
+    std::pair<std::string, int> result;  // what rank 0 says, and with which exit code rank 1 ends
+    on_ranks(2, [&](Team& team) {
+      try {
+        agree(team, team.rank() == 0 ? first : second);
+      } catch (const ToldByFirst& told) {
+        CHECK(team.rank() == 1);
+        result.second = told.exit_code;
+      } catch (const InputError& error) {
+        result.first = std::string("input: ") + error.what();
+      } catch (const MachineError& error) {
+        result.first = std::string("machine: ") + error.what();
+      } catch (const std::logic_error& error) {
+        result.first = std::string("bug: ") + error.what();
+      }
+    });
+    return result;
+  };
+  using Said = std::pair<std::string, int>;
+  const auto input = std::make_exception_ptr(InputError("no such folder"));
+  const auto machine = std::make_exception_ptr(MachineError("disk full"));
+  const auto bug = std::make_exception_ptr(std::logic_error("not so"));
+  CHECK(agreed({}, {}) == Said{"", 0});
+  CHECK(agreed({}, input) == Said{"input: process 1: no such folder", 2});
+  CHECK(agreed(input, {}) == Said{"input: no such folder", 2});
+  CHECK(agreed(input, input) == Said{"input: no such folder", 2});
+  CHECK(agreed(input, machine) == Said{"machine: no such folder\nprocess 1: disk full", 3});
+  CHECK(agreed(bug, machine) == Said{"bug: not so\nprocess 1: disk full", 4});
 }
