@@ -86,13 +86,11 @@ BufferId PlanBuilder::buffer(PoolId pool, OwnerId owner, Bytes bytes) {
 
 WorkId PlanBuilder::work(const Work& work) {
   const std::size_t hash = hash_of(work);
-  const auto [from, to] = known_works_.equal_range(hash);
-  for (auto entry = from; entry != to; ++entry) {
-    if (plan_.works[index(entry->second)] == work) return entry->second;
-  }
+  const auto is_same = [&](std::uint32_t known) { return plan_.works[known] == work; };
+  if (const auto known = known_works_.find(hash, is_same)) return static_cast<WorkId>(*known);
   const auto id = next_id<WorkId>(plan_.works);
   plan_.works.push_back(work);
-  known_works_.emplace(hash, id);
+  known_works_.add(hash, static_cast<std::uint32_t>(id));
   return id;
 }
 
@@ -115,22 +113,27 @@ void PlanBuilder::expect(std::size_t times) {
   plan_.buffers.reserve(times * plan_.buffers.size());
 }
 
+// Names are literals; looking them up by address first spares hashing text for every task.
+NameId PlanBuilder::name_of(const char* literal) {
+  const auto address = reinterpret_cast<std::size_t>(literal);
+  const auto is_same = [](std::uint32_t) { return true; };
+  if (const auto known = known_literals_.find(address, is_same)) return static_cast<NameId>(*known);
+  const auto [entry, is_new] = known_names_.try_emplace(literal, next_id<NameId>(plan_.names));
+  if (is_new) plan_.names.emplace_back(literal);
+  known_literals_.add(address, static_cast<std::uint32_t>(entry->second));
+  return entry->second;
+}
+
 TaskId PlanBuilder::add(const NewTask& task, WorkId work, std::span<const TaskId> after,
                         std::span<const Effect> effects) {
   const auto id = next_id<TaskId>(plan_.tasks);
-  // Names are literals; looking them up by address first spares hashing text for every task.
-  auto literal = known_literals_.find(task.name);
-  if (literal == known_literals_.end()) {
-    const auto [entry, is_new] = known_names_.try_emplace(task.name, next_id<NameId>(plan_.names));
-    if (is_new) plan_.names.emplace_back(task.name);
-    literal = known_literals_.emplace(task.name, entry->second).first;
-  }
+  const NameId name = name_of(task.name);
   plan_.tasks.push_back({.work = work,
                          .first_after = static_cast<std::uint32_t>(plan_.after_list.size()),
                          .first_effect = static_cast<std::uint32_t>(plan_.effect_list.size()),
                          .item = task.item,
                          .lane = task.lane,
-                         .name = literal->second,
+                         .name = name,
                          .rank = task.rank,
                          .iteration = iteration_,
                          .phase = phase_,
@@ -161,13 +164,13 @@ TaskId PlanBuilder::join(const NewTask& task, std::span<const TaskId> after,
 
 ContentId PlanBuilder::content(const Content& content) {
   const std::size_t hash = hash_of(content);
-  const auto [from, to] = known_contents_.equal_range(hash);
-  for (auto entry = from; entry != to; ++entry) {
-    if (plan_.meaning.content(entry->second) == content) return entry->second;
-  }
+  const auto is_same = [&](std::uint32_t known) {
+    return plan_.meaning.content(static_cast<ContentId>(known)) == content;
+  };
+  if (const auto known = known_contents_.find(hash, is_same)) return static_cast<ContentId>(*known);
   const auto id = next_id<ContentId>(plan_.meaning.contents);
   plan_.meaning.contents.push_back(content);
-  known_contents_.emplace(hash, id);
+  known_contents_.add(hash, static_cast<std::uint32_t>(id));
   return id;
 }
 

@@ -13,6 +13,7 @@
 #include "models/base/units.hpp"
 #include "models/work.hpp"
 #include "sim/plan/ids.hpp"
+#include "sim/plan/known_ids.hpp"
 #include "sim/plan/meaning.hpp"
 
 /// A plan: the task graph of one or more training iterations of one node, as data.
@@ -218,13 +219,13 @@ class PlanBuilder {
 
  private:
   Plan plan_;
-  std::unordered_multimap<std::size_t, WorkId> known_works_;
+  KnownIds known_works_, known_contents_, known_literals_;
   std::unordered_map<std::string, NameId> known_names_;
-  std::unordered_map<const char*, NameId> known_literals_;
   std::unordered_map<std::string, OwnerId> known_owners_;
-  std::unordered_multimap<std::size_t, ContentId> known_contents_;
   std::uint16_t iteration_ = 0;
   Phase phase_ = Phase::other;
+
+  NameId name_of(const char* literal);
 };
 
 /// A line per task, exact, and its inverse. Throws InputError with the line on other text.
