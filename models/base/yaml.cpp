@@ -263,6 +263,12 @@ double Node::base_quantity(Dimension dimension, Bound bound) const {
                         bound == Bound::positive ? "greater than zero" : "zero or more"));
     return 1;
   }
+  // Sums of bytes are whole numbers of 63 bits.
+  constexpr double most_bytes = 1e18;
+  if (dimension == Dimension::bytes && base > most_bytes) {
+    problem(fmt::format("'{}' is more than {} PB; write less", value_->text, most_bytes / 1e15));
+    return 1;
+  }
   return base;
 }
 

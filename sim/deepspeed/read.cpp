@@ -140,6 +140,11 @@ void read_dtype(Reading& reading, yaml::Map& top) {
     reading.run.dtype = bf16 == true ? "bf16" : "fp16";
   } else if (bf16 && fp16) {
     reading.run.dtype = "fp32";
+    if (!top.has("bf16") && !top.has("bfloat16") && !top.has("fp16")) {
+      add_remark(reading.run.remarks,
+                 {RemarkKind::filled, top.node().where(), "bf16, fp16",
+                  "neither is there, so that parameters, gradients and activations are fp32"});
+    }
   } else {
     const auto& given = reading.setting.dtype;
     reading.run.dtype = given.value_or("bf16");

@@ -74,9 +74,9 @@ std::string title_of(const SwapOptions& o, const Machine& machine) {
     paths += (p == 0 ? "" : ", ") + name;
     if (o.is_exclusive[p]) exclusive += (exclusive.empty() ? ", exclusive " : ", ") + name;
   }
-  return fmt::format("MLP-Offload: optimizer on {}{}{}{}, {} buffers a path", paths, exclusive,
+  return fmt::format("MLP-Offload: optimizer on {}{}{}{}, {} a path", paths, exclusive,
                      o.is_cached ? ", cached sub-groups" : "",
-                     o.has_delayed_gradients ? ", delayed gradients" : "", o.buffer_count);
+                     o.has_delayed_gradients ? ", delayed gradients" : "", buffers_text(o));
 }
 
 }  // namespace

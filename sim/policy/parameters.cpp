@@ -188,7 +188,13 @@ std::unique_ptr<ParameterPolicy> make_host_parameters(yaml::Map&, const Machine&
 }
 std::unique_ptr<ParameterPolicy> make_nvme_parameters(yaml::Map& options, const Machine& machine) {
   const std::uint16_t path = read_path(options.at("path"), machine).value_or(0);
-  return std::make_unique<OnNvme>(path, options.count_or("buffer_count", 5, 1));
+  return std::make_unique<OnNvme>(path, read_few(options, "buffer_count", 5));
+}
+
+std::int32_t read_few(yaml::Map& options, const char* key, std::int64_t left_out) {
+  constexpr std::int64_t most = 1'000'000;
+  const auto node = options.find(key);
+  return static_cast<std::int32_t>(node ? node->count(1, most) : left_out);
 }
 
 std::optional<std::uint16_t> read_path(const yaml::Node& node, const Machine& machine) {

@@ -18,4 +18,7 @@ std::unique_ptr<ParameterPolicy> make_nvme_parameters(yaml::Map& options, const 
 /// The index of the named storage path of the machine; an unknown name is a problem of the node.
 std::optional<std::uint16_t> read_path(const yaml::Node& node, const Machine& machine);
 
+/// A number of buffers, requests or threads: 1 to a million.
+std::int32_t read_few(yaml::Map& options, const char* key, std::int64_t left_out);
+
 }  // namespace tidegate

@@ -4,9 +4,12 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "models/base/error.hpp"
 #include "sim/policy/bindings.hpp"
 #include "sim/policy/gradient_stream.hpp"
+#include "sim/policy/parameters.hpp"
 #include "sim/policy/sub_groups.hpp"
 
 namespace tidegate {
@@ -447,16 +450,35 @@ std::unique_ptr<OptimizerPolicy> swapped_optimizer(SwapOptions options) {
   return std::make_unique<SwappedOptimizer>(std::move(options));
 }
 
+namespace {
+
+std::int64_t buffers_of(std::int64_t states, const SwapOptions& o) {
+  return states * (1 + (o.is_read_pipelined ? 1 : 0) + (o.is_write_pipelined ? 1 : 0));
+}
+
+}  // namespace
+
+std::int64_t buffers_needed(const SwapOptions& options) {
+  return buffers_of(options.has_delayed_gradients ? 3 : 4, options);
+}
+
+std::string buffers_text(const SwapOptions& options) {
+  const std::int64_t needed = buffers_needed(options);
+  std::string text = fmt::format("{} buffers", options.buffer_count);
+  if (options.buffer_count < needed) text += fmt::format(" (too few: the update holds {})", needed);
+  return text;
+}
+
 void read_swap_options(yaml::Map& options, SwapOptions& into) {
   into.sub_group_size = options.count_or("sub_group_size", into.sub_group_size, 1);
-  into.buffer_count = options.count_or("buffer_count", into.buffer_count, 1);
   into.is_read_pipelined = options.flag_or("pipeline_read", into.is_read_pipelined);
   into.is_write_pipelined = options.flag_or("pipeline_write", into.is_write_pipelined);
+  into.buffer_count = read_few(options, "buffer_count", buffers_of(4, into));
   if (const auto aio = options.find("aio")) {
     yaml::Map map = aio->map();
     into.block = map.quantity_or<Bytes>("block_size", into.block);
-    into.queue_depth = static_cast<std::int32_t>(map.count_or("queue_depth", into.queue_depth, 1));
-    into.threads = static_cast<std::int32_t>(map.count_or("thread_count", into.threads, 1));
+    into.queue_depth = read_few(map, "queue_depth", into.queue_depth);
+    into.threads = read_few(map, "thread_count", into.threads);
   }
 }
 

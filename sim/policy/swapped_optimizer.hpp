@@ -33,6 +33,20 @@ struct SwapOptions {
 
 std::unique_ptr<OptimizerPolicy> swapped_optimizer(SwapOptions options);
 
+/// Pinned buffers that the update holds at once, on each path:
+///
+///   states · (1 + pipeline_read + pipeline_write)
+///
+/// for the sub-group that is updated, the one read ahead and the one written behind; states are the
+/// parameter, two moments, and the gradient where that is in files too. With fewer DeepSpeed stops
+/// ("ran out of swap buffers"). Source:
+/// deepspeed/runtime/swap_tensor/pipelined_optimizer_swapper.py; MLP-Offload's fork reads three
+/// files of a sub-group with delayed gradients.
+std::int64_t buffers_needed(const SwapOptions& options);
+
+/// "12 buffers", and when they are fewer than needed what is.
+std::string buffers_text(const SwapOptions& options);
+
 /// The keys that both table lines share: sub_group_size, buffer_count, pipeline_read,
 /// pipeline_write, aio: {block_size, queue_depth, thread_count}.
 void read_swap_options(yaml::Map& options, SwapOptions& into);

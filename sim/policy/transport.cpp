@@ -195,7 +195,7 @@ TransportOptions read_transport(yaml::Map& options, const Machine& machine) {
   if (const auto aio = options.find("aio")) {
     yaml::Map map = aio->map();
     o.block = map.quantity_or<Bytes>("block_size", o.block);
-    o.queue_depth = static_cast<std::int32_t>(map.count_or("queue_depth", o.queue_depth, 1));
+    o.queue_depth = read_few(map, "queue_depth", o.queue_depth);
   }
   return o;
 }

@@ -14,8 +14,8 @@ SwapOptions read_zero_infinity(yaml::Map& options, const Machine& machine) {
   o.shares = {1};
   o.is_exclusive = {false};
   read_swap_options(options, o);
-  o.title = fmt::format("ZeRO-Infinity: optimizer on {}, {} buffers of {} elements{}",
-                        path ? machine.paths()[*path].name : "", o.buffer_count, o.sub_group_size,
+  o.title = fmt::format("ZeRO-Infinity: optimizer on {}, {} of {} elements{}",
+                        path ? machine.paths()[*path].name : "", buffers_text(o), o.sub_group_size,
                         o.is_read_pipelined && o.is_write_pipelined ? "" : ", not pipelined");
   return o;
 }

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/policy/swapped_optimizer.hpp"
 #include "sim/report/words.hpp"
 #include "sim/run/overfull.hpp"
 
@@ -153,17 +154,31 @@ void other_parameters(const Overfull& now, Changes& changes) {
   for (const std::string& text : with_paths(now, "nvme")) add("parameters on storage", 3, text);
 }
 
+// What the update of a swapped optimizer holds at once; DeepSpeed stops with fewer.
+std::int64_t least_buffers(const Overfull& now) {
+  SwapOptions options;
+  options.is_read_pipelined = now.flag("pipeline_read", true);
+  options.is_write_pipelined = now.flag("pipeline_write", true);
+  options.has_delayed_gradients =
+      now.policy("optimizer") == "mlp_offload" && now.flag("delayed_gradients", true);
+  return buffers_needed(options);
+}
+
 // Of the optimizer and parameter policies that read files or pin buffers.
 void smaller_buffers(const Overfull& now, Changes& changes) {
-  const auto halves = [&](const char* what, const std::string& key, std::int64_t value) {
+  const auto halves = [&](const char* what, const std::string& key, std::int64_t value,
+                          std::int64_t least) {
     for (const std::int64_t part : {2, 4}) {
-      if (value / part > 0) changes.push_back({what, {{key, text_of(value / part)}}});
+      const std::int64_t fewer = std::max(value / part, least);
+      if (fewer < value) changes.push_back({what, {{key, text_of(fewer)}}});
     }
   };
   if (now.host_holds({"swap buffers", "fp32 gradient buffer"})) {
-    halves("fewer buffers", "policy.optimizer.buffer_count", now.option("buffer_count", 4));
+    const std::int64_t least = least_buffers(now);
+    halves("fewer buffers", "policy.optimizer.buffer_count", now.option("buffer_count", least),
+           least);
     halves("smaller sub-groups", "policy.optimizer.sub_group_size",
-           now.option("sub_group_size", 100'000'000));
+           now.option("sub_group_size", 100'000'000), 1);
   }
   if (now.host_holds({"parameter buffers"})) {
     changes.push_back({"fewer parameter buffers", {{"policy.parameters.buffer_count", "2"}}});

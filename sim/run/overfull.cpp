@@ -75,6 +75,12 @@ std::int64_t Overfull::option(std::string_view key, std::int64_t fallback) const
   return value ? std::llround(std::strtod(value->text.c_str(), nullptr)) : fallback;
 }
 
+bool Overfull::flag(std::string_view key, bool fallback) const {
+  const yaml::Value* optimizer = section("optimizer");
+  const yaml::Value* value = optimizer ? optimizer->find(key) : nullptr;
+  return value ? value->text == "true" : fallback;
+}
+
 double Overfull::host_share() const {
   const std::string name = policy("optimizer");
   if (name == "resident") return 0;

@@ -37,8 +37,9 @@ class Overfull {
 
   /// Name of the policy of a section; of a section that is left out, the table's first.
   std::string policy(std::string_view section) const;
-  /// A count of policy.optimizer.
+  /// A count of policy.optimizer, and a flag.
   std::int64_t option(std::string_view key, std::int64_t fallback) const;
+  bool flag(std::string_view key, bool fallback) const;
   /// Parts of the optimizer to keep on the host, in tenths: the two that, by the bytes of its
   /// states alone, are the first to remove what is too much.
   std::vector<double> host_shares() const;

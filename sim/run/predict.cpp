@@ -1,10 +1,14 @@
 #include "sim/run/predict.hpp"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
+#include "models/base/error.hpp"
 #include "sim/engine/simulate.hpp"
 #include "sim/policy/build_plan.hpp"
 #include "sim/policy/layout.hpp"
+#include "sim/run/tiring.hpp"
 
 namespace tidegate {
 namespace {
@@ -104,19 +108,53 @@ Setting setting_of(const Scenario& scenario, const LayerGraph& graph, const Mach
           .pins_powers_of_two = scenario.policy.pins_powers_of_two};
 }
 
-SimulatedPlan simulate_scenario(const Setting& setting, Scenario& scenario) {
+namespace {
+
+// Instants are 63 bits of picoseconds, 106 days. A run takes hardly longer than all its tasks one
+// after the other; drives on which reads and writes meet lose less than half.
+void check_length(const Plan& plan, const std::vector<Demand>& demands) {
+  constexpr double most_days = 50, day = 86400;
+  Seconds all, longest;
+  for (const Task& task : plan.tasks) {
+    const Demand& demand = demands[index(task.work)];
+    all += demand.latency + demand.alone;
+    longest = std::max(longest, demand.latency + demand.alone);
+  }
+  if (all.value() <= most_days * day) return;
+  throw InputError(fmt::format(
+      "{} iterations have {:.3g} days of work, the longest task {}; {} days at most can be "
+      "simulated: take fewer iterations, or look for a rate that is far too small",
+      plan.iterations, all.value() / day, to_text(longest), most_days));
+}
+
+SimulatedPlan simulated(const Setting& setting, Scenario& scenario) {
   SimulatedPlan run;
   const auto resources = setting.machine.resources();
   run.resources.assign(resources.begin(), resources.end());
   ActivationPolicy& activations = *scenario.policy.activations;
   if (const std::int32_t profiling = activations.profiling_iterations(); profiling > 0) {
     const Plan profile = build_plan(setting, scenario.policy, profiling);
-    activations.learn(simulate(profile, price(profile, setting.machine), run.resources));
+    const std::vector<Demand> demands = price(profile, setting.machine);
+    check_length(profile, demands);
+    activations.learn(simulate(profile, demands, run.resources));
   }
   run.plan = build_plan(setting, scenario.policy, scenario.iterations);
   run.demands = price(run.plan, setting.machine);
+  check_length(run.plan, run.demands);
   run.timeline = simulate(run.plan, run.demands, run.resources);
   return run;
+}
+
+}  // namespace
+
+SimulatedPlan simulate_scenario(const Setting& setting, Scenario& scenario) {
+  SimulatedPlan run = simulated(setting, scenario);
+  // What more would take has no use: whoever waits for a cache that large asks for them.
+  constexpr std::int64_t most = 48;
+  const std::int64_t needed = iterations_until_tired(run);
+  if (needed <= scenario.iterations || needed > most) return run;
+  scenario.iterations = static_cast<std::int32_t>(needed);
+  return simulated(setting, scenario);
 }
 
 Prediction predict(Scenario& scenario) {
@@ -124,8 +162,14 @@ Prediction predict(Scenario& scenario) {
   const Layout layout = layout_of(scenario);
   const Machine machine = machine_here(scenario, scenario.machine);
   SimulatedPlan r = simulate_scenario(setting_of(scenario, graph, machine, layout), scenario);
-  Report report = summarize(r.plan, r.timeline, r.demands, r.resources,
-                            facts_of(scenario, graph, layout, machine, r.plan, r.timeline));
+  RunFacts facts = facts_of(scenario, graph, layout, machine, r.plan, r.timeline);
+  if (const std::int64_t needed = iterations_until_tired(r); needed > scenario.iterations) {
+    facts.notes.push_back(
+        fmt::format("a long run fills the cache of a drive, and the iterations reported are not "
+                    "yet behind that: later ones take longer, as --iterations {} shows",
+                    needed));
+  }
+  Report report = summarize(r.plan, r.timeline, r.demands, r.resources, std::move(facts));
   return {.graph = std::move(graph),
           .plan = std::move(r.plan),
           .demands = std::move(r.demands),

@@ -75,6 +75,9 @@ TEST_CASE("the data type is the precision that is enabled", "[deepspeed]") {
   CHECK(read(one + R"(, "bf16": {"enabled": true}})").dtype == "bf16");
   CHECK(read(one + R"(, "fp16": {"enabled": true}, "bf16": {"enabled": false}})").dtype == "fp16");
   CHECK(read(one + "}").dtype == "fp32");
+  CHECK_THAT(remark_on(read(one + "}").remarks, "bf16, fp16"),
+             Containing("filled: ") && Containing("fp32"));
+  CHECK(remark_on(read(one + R"(, "bf16": {"enabled": false}})").remarks, "bf16, fp16") == "none");
   const DeepSpeedRun run =
       read(one + R"(, "fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"}})");
   CHECK(run.dtype == "bf16");

@@ -40,7 +40,8 @@ TEST_CASE("an unknown key of aio is never seen", "[deepspeed]") {
 }
 
 TEST_CASE("a remark has the place of what it is about", "[deepspeed]") {
-  const auto remarks = read("{\"train_batch_size\": 2,\n  \"zero_optimisation\": {}}").remarks;
+  const auto remarks =
+      read("{\"train_batch_size\": 2,\n  \"zero_optimisation\": {}, \"bf16\": {}}").remarks;
   REQUIRE(remarks.size() == 1);
   CHECK(to_text(remarks.front().where) == "ds.json:2:3");
 }

@@ -38,7 +38,7 @@ TEST_CASE("everything that is offered is explained", "[explain]") {
 TEST_CASE("a key is explained with type, default, policies and where it is from", "[explain]") {
   const std::string text = explain("policy.optimizer.buffer_count");
   for (const char* part : {"pinned buffers per path and rank", "zero_infinity, mlp_offload",
-                           "a whole number, at least 1", "left out  4", "DS buffer_count",
+                           "a whole number, 1 to 1000000", "left out  4", "DS buffer_count",
                            "policy: {optimizer: {name: zero_infinity, buffer_count: 8}}",
                            "--set policy.optimizer.buffer_count=8", "docs/scenario.md:"})
     CHECK_THAT(text, Containing(part));

@@ -81,7 +81,7 @@ TEST_CASE("every fault of a catalog is located and says what would be right", "[
     const char *from, *to, *message;
   };
   const std::vector<Fault> faults = {
-      {"kind: catalog", "kind: node", "one of: catalog"},
+      {"kind: catalog", "kind: node", "a catalog of machines with prices is expected"},
       {"currency: EUR", "currency: [EUR, USD]", "a word is expected"},
       {"currency: EUR", "currency: euro", "is no currency"},
       {"{value: 2000,", "{value: 2000 USD,", "in the currency of the file (EUR)"},

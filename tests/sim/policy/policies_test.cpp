@@ -62,14 +62,14 @@ const std::vector<Option> optimizers = {
     {"twin_flow", {{"policy.optimizer", "{name: twin_flow, ratio: 0.3, sub_group_size: 1000000}"}}},
     {"zero_infinity",
      {{"policy.optimizer",
-       "{name: zero_infinity, path: nvme, sub_group_size: 1000000, buffer_count: 4}"}}},
+       "{name: zero_infinity, path: nvme, sub_group_size: 1000000, buffer_count: 12}"}}},
     {"zero_infinity, no pipeline",
      {{"policy.optimizer",
        "{name: zero_infinity, path: nvme, sub_group_size: 1000000, pipeline_read: false, "
        "pipeline_write: false}"}}},
     {"mlp_offload",
      {{"policy.optimizer",
-       "{name: mlp_offload, paths: [nvme, pfs], sub_group_size: 1000000, buffer_count: 6}"}}},
+       "{name: mlp_offload, paths: [nvme, pfs], sub_group_size: 1000000, buffer_count: 9}"}}},
     {"mlp_offload, nothing on",
      {{"policy.optimizer",
        "{name: mlp_offload, paths: [nvme, pfs], assignment: {shares: [2, 1]}, exclusive: false, "
@@ -266,6 +266,31 @@ TEST_CASE("full recomputation runs the forward of the blocks again", "[policy]")
   CHECK(recomputed < kept * 4 / 3);
 }
 
+TEST_CASE("without a count there are as many swap buffers as the update holds; fewer are said",
+          "[policy]") {
+  // 4 tensors (parameter, two moments, gradient) of a sub-group that is updated, as many of one
+  // that is read ahead and of one that is written behind; 3 where gradients are not in files.
+  struct Row {
+    std::string keys, said;
+  };
+  const std::string zero = "name: zero_infinity, path: nvme",
+                    mlp = "name: mlp_offload, paths: [nvme]";
+  const std::vector<Row> rows = {
+      {zero, "12 buffers of"},
+      {zero + ", pipeline_write: false", "8 buffers of"},
+      {zero + ", pipeline_read: false, pipeline_write: false", "4 buffers of"},
+      {zero + ", buffer_count: 11", "11 buffers (too few: the update holds 12)"},
+      {mlp + ", buffer_count: 9", "9 buffers a path"},
+      {mlp + ", buffer_count: 8", "8 buffers (too few: the update holds 9)"},
+      {mlp + ", buffer_count: 9, delayed_gradients: false", "(too few: the update holds 12)"}};
+  for (const auto& [keys, said] : rows) {
+    INFO(keys);
+    const Scenario scenario = load_scenario(scenarios + "zero_infinity_70b.yaml",
+                                            {{"policy.optimizer", "{" + keys + "}"}});
+    CHECK_THAT(scenario.policy.optimizer->describe(), Containing(said));
+  }
+}
+
 TEST_CASE("a wrong scenario is a located error that says what would be right", "[policy][input]") {
   const std::string file = "mlp_offload_70b.yaml";
   const auto set = [&](const char* key, const char* value) {
@@ -281,6 +306,18 @@ TEST_CASE("a wrong scenario is a located error that says what would be right", "
   CHECK_THAT(set("policy.optimizer.paths", "[]"), Containing("names no path"));
   CHECK_THAT(set("policy.optimizer.assignment", "{shares: [1]}"), Containing("2 numbers"));
   CHECK_THAT(set("policy.optimizer.aio.block_size", "2"), Containing("has no unit"));
+  // Beyond what its type holds nothing may wrap around.
+  CHECK_THAT(set("policy.optimizer.buffer_count", "1e12"), Containing("between 1 and 1000000"));
+  CHECK_THAT(set("policy.optimizer.aio.queue_depth", "4294967297"),
+             Containing("between 1 and 1000000"));
+  CHECK_THAT(set("policy.optimizer.aio.thread_count", "4294967297"),
+             Containing("between 1 and 1000000"));
+  CHECK_THAT(set("policy.parameters", "{name: nvme, path: nvme, buffer_count: 1e12}"),
+             Containing("between 1 and 1000000"));
+  CHECK_THAT(
+      set("policy.activations", "{name: swap_all, to: nvme, aio: {queue_depth: 4294967297}}"),
+      Containing("between 1 and 1000000"));
+  CHECK_THAT(set("machine.host.base_use", "1e30 GB"), Containing("more than 1000 PB"));
   CHECK_THAT(set("policy.optimizer", "{name: twin_flow, ratio: 1.5}"),
              Containing("between 0 and 1"));
   CHECK_THAT(set("policy.optimizer", "{name: twin_flow}"), Containing("ratio: is missing"));
@@ -308,4 +345,14 @@ TEST_CASE("a wrong scenario is a located error that says what would be right", "
 TEST_CASE("a policy that needs a path is refused on a machine without one", "[policy][input]") {
   const std::string said = error_of("zero_infinity_70b.yaml", {{"machine.paths", "{}"}});
   CHECK_THAT(said, Containing("needs a storage path"));
+}
+
+TEST_CASE("a run of years is refused, not wrapped around", "[policy][input]") {
+  // 6e7 parameters at least: 6 · 6e7 · 512 operations of a micro-batch at one a second, and 12
+  // bytes each at one a second on the drive, 7e8 s.
+  for (const Override& slow : {Override{"machine.gpus.peak_16", "1 FLOP/s"},
+                               Override{"machine.paths.nvme.write", "1 B/s"}}) {
+    Scenario scenario = load_scenario(scenarios + "zero_infinity_70b.yaml", with(small, {slow}));
+    CHECK_THROWS_WITH(predict(scenario), Containing("days of work"));
+  }
 }

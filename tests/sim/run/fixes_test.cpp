@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/run/changes.hpp"
 #include "tests/catch.hpp"
 #include "tests/subprocess.hpp"
 
@@ -206,4 +207,26 @@ TEST_CASE("no more simulations are run than allowed", "[fixes]") {
                                 {.most_simulations = 2, .progress = [&](std::int32_t) { ++told; }});
   CHECK(fixes.tried == 2);
   CHECK(told == 2);
+}
+
+TEST_CASE("no change takes more swap buffers away than the update can do without", "[fixes]") {
+  // 50 buffers on a host of 100 GiB are too much; a half and a quarter are 25 and 12, of which the
+  // update holds 12. Of 20, a quarter would be 5.
+  for (const char* count : {"50", "20"}) {
+    const std::vector<Override> overrides = {{"machine.host.memory", "100 GiB"},
+                                             {"workload.network.layers", "8"},
+                                             {"policy.optimizer.buffer_count", count}};
+    const std::string path = scenarios + "zero_infinity_70b.yaml";
+    Scenario scenario = load_scenario(path, overrides);
+    const Prediction p = predict(scenario);
+    REQUIRE(!p.report.fits);
+    std::vector<std::int64_t> counts;
+    for (const Change& change : changes_for(p, scenario, scenario_values(path, overrides))) {
+      for (const auto& [key, text] : change.sets) {
+        if (key == "policy.optimizer.buffer_count") counts.push_back(std::stoll(text));
+      }
+    }
+    CHECK(!counts.empty());
+    CHECK(std::ranges::min(counts) == 12);
+  }
 }

@@ -26,7 +26,7 @@ struct Small {
 const std::vector<Small> small_spaces = {
     {"mlp_offload_70b.yaml",
      {{"workload.network.layers", "10"}},
-     {"policy.optimizer.buffer_count=4,8,16,32",
+     {"policy.optimizer.buffer_count=12,16,24,32",
       "policy.optimizer.assignment=proportional,{modulo: 3},{shares: [2, 1]},{shares: [1, 1]}",
       "policy.optimizer.cache=true,false"}},
     {"zero_infinity_70b.yaml",
@@ -51,7 +51,7 @@ const std::vector<Small> small_spaces = {
      {{"workload.network.layers", "2"}, {"workload.accumulation", "1"}},
      {"policy.activations=keep,{name: recompute, mode: full},{name: ssdtrain, to: [array4, "
       "array3], record_first: false}",
-      "policy.optimizer.buffer_count=4,12,24"}},
+      "policy.optimizer.buffer_count=9,12,24"}},
 };
 
 std::string text_of(const std::vector<Override>& sets) {
@@ -81,7 +81,7 @@ double exhaustive(const Small& small, const Space& space) {
 const Small cheap = {
     "zero_infinity_70b.yaml",
     {{"workload.network.layers", "4"}},
-    {"policy.optimizer.buffer_count=4,8,50", "policy.optimizer.sub_group_size=50000000,100000000"}};
+    {"policy.optimizer.buffer_count=12,16,50", "policy.optimizer.sub_group_size=50000000,100000000"}};
 
 Space grid(const Evaluator& evaluator, const Small& small) {
   return grid_of(small.axes, evaluator.values());

@@ -61,7 +61,8 @@ std::size_t threads_now() {
 }
 
 const std::vector<Override> zero_infinity = {
-    {"policy.optimizer", "{name: zero_infinity, path: drive, sub_group_size: 100000}"}};
+    {"policy.optimizer",
+     "{name: zero_infinity, path: drive, sub_group_size: 100000, buffer_count: 4}"}};
 
 // The error of a run in which the drive has a fault.
 std::string error_of(const std::vector<FileFault>& faults, std::int64_t pages_per_check = 1) {
@@ -94,14 +95,16 @@ TEST_CASE("plans of every policy obey all laws on a paced rig", "[rig][laws]") {
       {{"policy.optimizer", "zero_offload"}, {"policy.parameters", "host"}, {"ranks", "2"}},
       {{"policy.optimizer", "zero_offload"}, {"policy.parameters", "{name: nvme, path: drive}"}},
       zero_infinity,
-      {{"policy.optimizer", "{name: mlp_offload, paths: [drive, second], sub_group_size: 50000}"},
+      {{"policy.optimizer",
+        "{name: mlp_offload, paths: [drive, second], sub_group_size: 50000, buffer_count: 4}"},
        {"ranks", "2"}},
       {{"policy.activations",
         "{name: ssdtrain, to: drive, threshold: 10000, adaptive: false, record_first: false}"}},
       {{"policy.activations",
         "{name: ssdtrain, to: drive, threshold: 10000, adaptive: false, gpudirect: false}"},
        {"ranks", "2"},
-       {"policy.optimizer", "{name: mlp_offload, paths: [drive, second], sub_group_size: 100000}"}},
+       {"policy.optimizer",
+        "{name: mlp_offload, paths: [drive, second], sub_group_size: 100000, buffer_count: 4}"}},
       {{"policy.activations", "{name: swap_all, to: second, threshold: 10000}"}}};
   const Folder folder;
   for (const std::vector<Override>& changes : policies) {

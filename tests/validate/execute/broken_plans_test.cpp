@@ -15,8 +15,9 @@ using namespace tidegate::offloaded;
 
 namespace {
 
-const Case states_on_drives = {"3", "resident",
-                               "{name: zero_infinity, path: nvme, sub_group_size: 500}", "keep"};
+const Case states_on_drives = {
+    "3", "resident", "{name: zero_infinity, path: nvme, sub_group_size: 500, buffer_count: 4}",
+    "keep"};
 
 meant::Run short_run(const Case& c, int ranks) {
   auto changes = overrides(c, ranks, 1, "bf16");

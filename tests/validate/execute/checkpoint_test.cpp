@@ -39,7 +39,8 @@ class Folder {
 };
 
 const offloaded::Case both = {
-    "3", "resident", "{name: mlp_offload, paths: [nvme, pfs], sub_group_size: 500}",
+    "3", "resident",
+    "{name: mlp_offload, paths: [nvme, pfs], sub_group_size: 500, buffer_count: 4}",
     "{name: ssdtrain, threshold: 1, to: nvme, adaptive: false, record_first: false}"};
 
 Scenario tiny(int ranks) {

@@ -140,7 +140,8 @@ meant::Run again_to_fit(const char* dtype, int ranks) {
 }
 
 const char* const ssdtrain = "{name: ssdtrain, threshold: 1, to: nvme, profile_iteration: 1}";
-const Case both = {"3", "resident", "{name: mlp_offload, paths: [nvme, pfs], sub_group_size: 500}",
+const Case both = {"3", "resident",
+                   "{name: mlp_offload, paths: [nvme, pfs], sub_group_size: 500, buffer_count: 4}",
                    ssdtrain};
 
 }  // namespace
@@ -159,7 +160,8 @@ TEST_CASE("the executor trains bit for bit with activations and states offloaded
   check(both, 4, 1, "bf16");
   check(both, 2, 1, "fp32");
   check_ranks({"3", "{name: nvme, path: nvme}",
-               "{name: zero_infinity, path: nvme, sub_group_size: 500}", ssdtrain});
+               "{name: zero_infinity, path: nvme, sub_group_size: 500, buffer_count: 4}",
+               ssdtrain});
   check_ranks({"2", "resident", "zero_offload", "{name: recompute, mode: full}"});
 }
 
@@ -193,8 +195,8 @@ TEST_CASE("ranks that are processes train bit for bit", "[execute][processes]") 
   check({"0", "resident", "resident", "keep"}, 2, 1, "bf16", processes);
   check({"2", "resident", "zero_offload", "{name: recompute, mode: full}"}, 2, 2, "bf16",
         processes);
-  check({"3", "{name: nvme, path: nvme}", "{name: zero_infinity, path: nvme, sub_group_size: 500}",
-         ssdtrain},
+  check({"3", "{name: nvme, path: nvme}",
+         "{name: zero_infinity, path: nvme, sub_group_size: 500, buffer_count: 4}", ssdtrain},
         2, 1, "fp32", processes);
   check(both, 4, 1, "bf16", processes);
 }

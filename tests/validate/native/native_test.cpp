@@ -323,9 +323,9 @@ scenario:
   policy: {zero: {stage: 3}}
 cases:
   - name: one drive
-    set: {policy.optimizer: "{name: zero_infinity, path: drive, sub_group_size: 400000}"}
+    set: {policy.optimizer: "{name: zero_infinity, path: drive, sub_group_size: 400000, buffer_count: 4}"}
   - name: two paths
-    set: {policy.optimizer: "{name: mlp_offload, paths: [drive, second], sub_group_size: 200000}"}
+    set: {policy.optimizer: "{name: mlp_offload, paths: [drive, second], sub_group_size: 200000, buffer_count: 4}"}
 )");
   NativeOptions options{.file = cases,
                         .hardware = folder.write("this.yaml", native_profile()),

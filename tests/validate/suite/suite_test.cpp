@@ -69,11 +69,12 @@ TEST_CASE("a rate of the profile that is 20 % off is found and its device named"
     std::vector<Override> policy, rates;  // of the rig: 1/1.2 of the profile's
   };
   const std::vector<Override> none;
-  const std::vector<Override> infinity = {{"policy.zero", "{stage: 3}"},
-                                          {"policy.optimizer",
-                                           "{name: zero_infinity, path: drive, sub_group_size: "
-                                           "200000, pipeline_read: false, pipeline_write: false}"},
-                                          {"ranks", "1"}};
+  const std::vector<Override> infinity = {
+      {"policy.zero", "{stage: 3}"},
+      {"policy.optimizer",
+       "{name: zero_infinity, path: drive, sub_group_size: "
+       "200000, buffer_count: 4, pipeline_read: false, pipeline_write: false}"},
+      {"ranks", "1"}};
   const std::vector<Broken> all = {
       {"gpu0.compute", none, {{"machine.gpus.peak_16", "33.33 GFLOP/s"}}},
       {"gpu0.d2h", none, {{"machine.gpus.d2h", "166.7 MB/s"}}},

@@ -127,8 +127,10 @@ TEST_CASE("wherever activations live, training is the same bit for bit", "[train
 TEST_CASE("activations and states offloaded together train the same bit for bit", "[train]") {
   const char* ssdtrain = "{name: ssdtrain, threshold: 1, to: nvme, profile_iteration: 1}";
   check_ranks_and_types(
-      {"3", "resident", "{name: mlp_offload, paths: [nvme, pfs], sub_group_size: 500}", ssdtrain});
+      {"3", "resident",
+       "{name: mlp_offload, paths: [nvme, pfs], sub_group_size: 500, buffer_count: 4}", ssdtrain});
   check_ranks_and_types({"3", "{name: nvme, path: nvme}",
-                         "{name: zero_infinity, path: nvme, sub_group_size: 500}", ssdtrain});
+                         "{name: zero_infinity, path: nvme, sub_group_size: 500, buffer_count: 4}",
+                         ssdtrain});
   check_ranks_and_types({"2", "resident", "zero_offload", "{name: recompute, mode: full}"});
 }
