@@ -1,4 +1,3 @@
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -6,12 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"
+#include "tests/mpirun.hpp"
 #include "tests/subprocess.hpp"
 
 /// `tidegate calib` on two processes of one machine, as a cluster would run it. Numbers are not
 /// looked at: other tests may run meanwhile (--ungated).
 
 using nlohmann::json;
+using tidegate::test::allow_any_number;
 using tidegate::test::Finished;
 using tidegate::test::TemporaryFolder;
 namespace fs = std::filesystem;
@@ -19,13 +20,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using Words = std::vector<std::string>;
-
-// Open MPI asks whether root, and more processes than cores, are meant.
-void allow_any_number() {
-  setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-  setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-  setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
-}
 
 // mpirun -n COUNT tidegate calib FLAGS
 Finished on_all(int count, const Words& flags) {
@@ -105,8 +99,8 @@ TEST_CASE("what two nodes share is measured by both at once and simulated as sha
   CHECK_THAT(profile, Containing("pfs.shared: {verdict: ok, evidence: all 2 processes see one"));
   CHECK_THAT(profile, Containing("client_read: {value:") && Containing("client_write: {value:"));
   CHECK_THAT(profile, Containing("shared: true") && Containing("clients 2, "));
-  CHECK_THAT(profile, Containing("pfs.shared.read_other:") &&
-                          Containing("pfs.client_cache: {verdict:"));
+  CHECK_THAT(profile,
+             Containing("pfs.shared.read_other:") && Containing("pfs.client_cache: {verdict:"));
   CHECK_THAT(profile, Containing("nodes: {verdict: not_told, evidence: one pass on 2 nodes"));
   // Each client's own rate stands beside those of the nodes.
   CHECK_THAT(profile, Containing("/clients=2: ["));
