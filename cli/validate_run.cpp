@@ -91,9 +91,22 @@ int interruptible(Command&& command) {
   try {
     return command();
   } catch (const rig::Interrupted&) {
-    fmt::print(stderr, "interrupted; no file is left\n");
+    fmt::print(stderr, "interrupted; no scratch file is left\n");
     return interrupted;
   }
+}
+
+int code_of(Verdict verdict) {
+  constexpr int inconclusive = 5;
+  switch (verdict) {
+    case Verdict::agrees:
+      return 0;
+    case Verdict::differs:
+      return 1;
+    case Verdict::inconclusive:
+      return inconclusive;
+  }
+  return 1;
 }
 
 int run_command(const RunFlags& flags) {
@@ -117,7 +130,7 @@ int run_command(const RunFlags& flags) {
              page::comparison_page(scenario.name, scenario.machine.name(), e.plan, e.predicted,
                                    trial.measured.timeline, trial.comparison));
   print(flags.json ? to_json(trial.comparison) : to_text(trial.comparison));
-  return trial.comparison.verdict == Verdict::differs ? 1 : 0;
+  return code_of(trial.comparison.verdict);
 }
 
 // On a terminal one line that changes; else a line for each, half a minute apart at least.
@@ -139,19 +152,6 @@ class Progress {
  private:
   std::chrono::steady_clock::time_point next_{};
 };
-
-int code_of(Verdict verdict) {
-  constexpr int inconclusive = 5;
-  switch (verdict) {
-    case Verdict::agrees:
-      return 0;
-    case Verdict::differs:
-      return 1;
-    case Verdict::inconclusive:
-      return inconclusive;
-  }
-  return 1;
-}
 
 int native_command(const SuiteFlags& flags) {
   use_blas_well();
@@ -183,7 +183,7 @@ int suite_command(const SuiteFlags& flags) {
   Progress::wipe();
   write_page(flags.html, page::suite_page(suite));
   print(flags.json ? to_json(suite) : to_text(suite));
-  return suite.holds() ? 0 : 1;
+  return code_of(suite.verdict());
 }
 
 }  // namespace
