@@ -13,6 +13,7 @@ namespace {
 
 struct AioFlags : StartFlags {
   double margin = 1;  ///< percent
+  bool json = false;
 };
 
 // Where the optimizer has the key; of other policies the person knows it.
@@ -31,8 +32,9 @@ void aio_command(const AioFlags& flags) {
   tell_start(start);
   Scenario scenario = load_scenario(start.source, overrides);
   const Prediction prediction = predict(scenario);
-  print(to_text(aio_table(scenario, prediction, flags.margin / 100)) +
-        next_text(flags, scenario_values(start.source, overrides)));
+  const AioTable table = aio_table(scenario, prediction, flags.margin / 100);
+  if (flags.json) return print(to_json(table));
+  print(to_text(table) + next_text(flags, scenario_values(start.source, overrides)));
 }
 
 }  // namespace
@@ -45,6 +47,7 @@ void add_aio(CLI::App& app) {
   aio->add_option("--margin", flags->margin, "percent of a path's rate that is not worth more")
       ->check(CLI::Range(0.0, 50.0))
       ->capture_default_str();
+  aio->add_flag("--json", flags->json, "print JSON (docs/aio_json.md)");
   aio->footer(
       "Examples:\n"
       "  tidegate aio zero_infinity_70b\n"

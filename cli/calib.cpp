@@ -15,6 +15,8 @@
 #include "cli/blas.hpp"
 #include "cli/calib_progress.hpp"
 #include "cli/common.hpp"
+#include "cli/counts.hpp"
+#include "cli/outputs.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
 #include "sim/run/predict.hpp"
@@ -30,9 +32,10 @@ Bytes size_of(const std::string& flag, const std::string& text) {
   double bytes = 0;
   std::string problem;
   if (!parse_quantity(text, Dimension::bytes, bytes, problem) || !(bytes > 0)) {
-    throw InputError(
-        fmt::format("{} '{}' {}", flag, text,
-                    problem.empty() ? "is not above zero; write a size such as 16 GiB" : problem));
+    throw InputError(fmt::format(
+        "{}: {}", flag,
+        problem.empty() ? "'" + text + "' is not above zero; write a size such as 16 GiB"
+                        : problem));
   }
   return Bytes(bytes);
 }
@@ -90,11 +93,17 @@ int calibrate(const calib::RunOptions& options, const CalibFlags& flags) {
   }
   use_blas_well(flags.argv);
   const std::unique_ptr<calib::Team> team = calib::make_team();
-  const bool speaks = team->rank() == 0;
-  const calib::Outcome outcome = run_with_progress(options, *team);
-  if (speaks) print(flags.json ? calib::to_json(outcome) : calib::to_text(outcome));
-  constexpr int interrupted = 130;
-  return outcome.is_complete ? 0 : interrupted;
+  // Told while the team is whole: a launcher stops the others when one has ended with an error.
+  try {
+    const calib::Outcome outcome = run_with_progress(options, *team);
+    if (team->rank() == 0) print(flags.json ? calib::to_json(outcome) : calib::to_text(outcome));
+    constexpr int interrupted = 130;
+    return outcome.is_complete ? 0 : interrupted;
+  } catch (const calib::ToldByFirst& failure) {
+    return failure.exit_code;
+  } catch (...) {
+    return tell_failure();
+  }
 }
 
 int calib_command(const CalibFlags& flags) {
@@ -120,8 +129,7 @@ void add_show_and_diff(CLI::App& calib, CalibFlags& flags) {
   show->add_option("profile", flags.show, "profile that calib wrote")
       ->type_name("FILE")
       ->required();
-  show->add_option("--html", flags.html, "write a page with curves instead of printing")
-      ->type_name("FILE");
+  add_output(*show, "--html", flags.html, "write a page with curves instead of printing");
   show->footer(
       "Examples:\n  tidegate calib show my_node.yaml\n"
       "  tidegate calib show my_node.yaml --html my_node.html");
@@ -148,7 +156,7 @@ void add_calib(CLI::App& app, CalibFlags& flags, int& code) {
                    "folder to measure, DIR or name=DIR; again for each path")
       ->type_name("DIR")
       ->allow_extra_args(false);
-  calib->add_option("-o,--out", flags.out, "profile to write, my_node.yaml")->type_name("FILE");
+  add_output(*calib, "-o,--out", flags.out, "profile to write, my_node.yaml");
   CLI::Option* quick = calib->add_flag("--quick", flags.quick, "about a minute");
   calib->add_flag("--full", flags.full, "the whole grid, five passes")->excludes(quick);
   calib->add_option("--only", flags.only, "only these benchmarks")
@@ -167,11 +175,11 @@ void add_calib(CLI::App& app, CalibFlags& flags, int& code) {
       ->add_option("--gpu", flags.gpu,
                    "take the GPU's values from this component where there is no GPU to measure")
       ->type_name("COMPONENT");
-  calib->add_option("--gpus", flags.gpus, "how many of them")->check(CLI::Range(1, 8));
+  calib->add_option("--gpus", flags.gpus, "how many of them")->transform(count_in(1, 8));
   calib->add_option("--threads", flags.threads, "most threads of CPU rows")
-      ->check(CLI::Range(1, 4096));
+      ->transform(count_in(1, 4096));
   calib->add_option("--passes", flags.passes, "times that every row is measured")
-      ->check(CLI::Range(1, 100));
+      ->transform(count_in(1, 100));
   calib->add_option("--seed", flags.seed, "of the order of rows and the contents of files");
   calib->add_flag("--identify", flags.identify, "write the host's name instead of a hash");
   calib->add_flag("--ungated", flags.ungated,

@@ -1,25 +1,13 @@
 #include "cli/calib_progress.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <fmt/core.h>
+#include "cli/say.hpp"
 
 namespace tidegate {
-namespace {
-
-// A line that wraps could not be wiped.
-std::string fitting_line(const std::string& text) {
-  winsize size{};
-  const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
-  return text.substr(0, is_known ? size.ws_col - 1U : 79U);
-}
-
-}  // namespace
 
 CalibProgress::CalibProgress()
     : is_terminal_(isatty(STDERR_FILENO) != 0), repeater_([this] { repeat(); }) {}
@@ -31,7 +19,7 @@ CalibProgress::~CalibProgress() {
   }
   changed_.notify_one();
   repeater_.join();
-  if (is_terminal_ && has_begun_) fmt::print(stderr, "\r\033[K");
+  if (has_begun_) say_line("");
 }
 
 void CalibProgress::operator()(const calib::ProgressNow& now) {
@@ -44,11 +32,10 @@ void CalibProgress::operator()(const calib::ProgressNow& now) {
 
 void CalibProgress::show(const calib::ProgressNow& now) {
   if (is_terminal_) {
-    fmt::print(stderr, "\r\033[K{}", fitting_line(calib::progress_text(now)));
+    say_line(calib::progress_text(now));
   } else {
-    fmt::print(stderr, "{}", log_.line(now));
+    say(log_.line(now));
   }
-  std::fflush(stderr);
 }
 
 // Asleep but for an instant every ten seconds: a gate of 0.05 cores does not see it.

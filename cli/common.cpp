@@ -70,6 +70,22 @@ int fail_silently() {
   return 2;
 }
 
+int tell_failure() {
+  try {
+    throw;
+  } catch (const InputError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 2;
+  } catch (const MachineError& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 3;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "internal error: {}\nPlease report this with the command line.\n",
+               error.what());
+    return 4;
+  }
+}
+
 std::string not_a_folder(const std::string& path) {
   if (fs::is_directory(path)) throw InputError({path, 0, 0}, "", "is a folder; give a file");
   return path;

@@ -23,6 +23,9 @@ bool is_speaker();
 /// when one fails.
 int fail_silently();
 
+/// The exception that is being handled, told on standard error. Returns the exit code of its kind.
+int tell_failure();
+
 /// The path, unless it is a folder: then InputError.
 std::string not_a_folder(const std::string& path);
 

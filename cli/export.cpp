@@ -1,11 +1,12 @@
 #include "cli/export.hpp"
 
-#include <cstdio>
 #include <ostream>
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/outputs.hpp"
+#include "cli/say.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
 #include "sim/deepspeed/write.hpp"
@@ -45,7 +46,7 @@ void export_command(const ExportFlags& flags) {
     remarks = std::move(file.remarks);
     if (flags.deepspeed == "-") {
       print(file.json);
-      fmt::print(stderr, "{}", remarks_text(remarks));
+      say(remarks_text(remarks));
       return;
     }
     write_atomically(flags.deepspeed, [&](std::ostream& out) { out << file.json; });
@@ -69,10 +70,9 @@ void add_export(CLI::App& app, ExportFlags& flags) {
   add_start_flags(*command, flags.start);
   command->remove_option(command->get_option("--deepspeed"));
   command->remove_option(command->get_option("--gpu-times"));
-  command
-      ->add_option("--deepspeed", flags.deepspeed,
-                   "ds_config.json to write, - for standard output (docs/deepspeed.md)")
-      ->type_name("FILE");
+  add_output(*command, "--deepspeed", flags.deepspeed,
+             "ds_config.json to write, - for standard output (docs/deepspeed.md)",
+             Dash::is_standard_output);
   command->add_flag("--megatron", flags.megatron,
                     "print layout, batch and recomputation as flags of Megatron");
   command->footer(

@@ -1,13 +1,9 @@
 #include <algorithm>
 #include <csignal>
-#include <cstdio>
 #include <exception>
-#include <iostream>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <unistd.h>
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
@@ -16,10 +12,13 @@
 #include "cli/calib.hpp"
 #include "cli/common.hpp"
 #include "cli/completion.hpp"
+#include "cli/counts.hpp"
 #include "cli/explain.hpp"
 #include "cli/export.hpp"
+#include "cli/outputs.hpp"
 #include "cli/plan.hpp"
 #include "cli/plot.hpp"
+#include "cli/say.hpp"
 #include "cli/start.hpp"
 #include "cli/tune.hpp"
 #include "cli/unexpected.hpp"
@@ -80,12 +79,9 @@ std::vector<std::string> next_commands(const SimulateFlags& flags, const Scenari
           "tidegate validate published"};
 }
 
-// On a terminal only; 0 wipes it away.
+// 0 wipes it away.
 void show_progress(std::int32_t tried) {
-  if (isatty(STDERR_FILENO) == 0) return;
-  if (tried == 0) fmt::print(stderr, "\r\033[K");
-  if (tried > 0) fmt::print(stderr, "\rLooking for changes that fit: {} simulated", tried);
-  std::fflush(stderr);
+  say_line(tried > 0 ? fmt::format("Looking for changes that fit: {} simulated", tried) : "");
 }
 
 int simulate_command(const SimulateFlags& flags) {
@@ -132,10 +128,7 @@ struct InspectFlags {
 int inspect_command(const InspectFlags& flags) {
   Workload workload;
   workload.network = read_hugging_face(not_a_folder(flags.config));
-  constexpr std::int64_t usual = 4096;
-  const std::int64_t longest =
-      workload.network.max_positions > 0 ? workload.network.max_positions : usual;
-  workload.sequence = flags.sequence > 0 ? flags.sequence : std::min(longest, usual);
+  workload.sequence = flags.sequence > 0 ? flags.sequence : usual_sequence(workload.network);
   workload.micro_batch = flags.micro_batch;
   print(flags.json ? inspect_json(workload) : inspect_text(workload));
   return 0;
@@ -156,16 +149,13 @@ void add_simulate(CLI::App& app, SimulateFlags& flags, int& code) {
       app.add_subcommand("simulate", "predict a scenario: speed, memory, what holds it back");
   add_start_flags(*sim, flags);
   sim->add_option("--iterations", flags.iterations, "iterations to simulate")
-      ->check(CLI::Range(1, most_iterations));
-  sim->add_option("--trace", flags.trace, "write a timeline for ui.perfetto.dev to this file")
-      ->type_name("FILE");
-  sim->add_option("--html", flags.html, "write the report as one HTML page to this file")
-      ->type_name("FILE");
-  sim->add_option("--plan", flags.plan, "write the plan to this file, a line per task")
-      ->type_name("FILE");
+      ->transform(count_in(1, most_iterations));
+  add_output(*sim, "--trace", flags.trace, "write a timeline for ui.perfetto.dev to this file");
+  add_output(*sim, "--html", flags.html, "write the report as one HTML page to this file");
+  add_output(*sim, "--plan", flags.plan, "write the plan to this file, a line per task");
   sim->add_option("--draws", flags.interval.draws,
                   "machines drawn from the profile's uncertainties for the interval; 0: none")
-      ->check(CLI::Range(0, 100'000));
+      ->transform(count_in(0, 100'000));
   sim->add_option("--seed", flags.interval.seed, "of the draws");
   sim->add_flag("--no-fixes", flags.no_fixes, "do not look for changes when the run does not fit");
   sim->add_flag("--json", flags.json, "print JSON (docs/report_json.md)");
@@ -189,9 +179,9 @@ void add_inspect(CLI::App& app, InspectFlags& flags, int& code) {
       ->type_name("FILE")
       ->required();
   inspect->add_option("--seq", flags.sequence, "tokens per sequence")
-      ->check(CLI::Range(1, 10'000'000));
+      ->transform(count_in(1, 10'000'000));
   inspect->add_option("--micro-batch", flags.micro_batch, "sequences per step and GPU")
-      ->check(CLI::Range(1, 1'000'000));
+      ->transform(count_in(1, 1'000'000));
   inspect->add_flag("--json", flags.json, "print JSON");
   inspect->footer(
       "Examples:\n"
@@ -284,7 +274,7 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ExtrasError&) {
     if (!is_speaker()) return fail_silently();
-    fmt::print(stderr, "{}", unexpected_text(app));
+    say(unexpected_text(app));
     return 2;
   } catch (const CLI::ParseError& error) {
     return tell(app, error);
@@ -301,15 +291,7 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   try {
     return tidegate::run(argc, argv);
-  } catch (const tidegate::InputError& error) {
-    std::cerr << error.what() << "\n";
-    return 2;
-  } catch (const tidegate::MachineError& error) {
-    std::cerr << error.what() << "\n";
-    return 3;
-  } catch (const std::exception& error) {
-    std::cerr << "internal error: " << error.what()
-              << "\nPlease report this with the command line.\n";
-    return 4;
+  } catch (...) {
+    return tidegate::tell_failure();
   }
 }

@@ -7,6 +7,8 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/counts.hpp"
+#include "cli/outputs.hpp"
 #include "cli/progress.hpp"
 #include "models/base/files.hpp"
 #include "sim/planner/compare.hpp"
@@ -117,24 +119,24 @@ void add_question_flags(CLI::App& plan, PlanFlags& flags) {
       ->check(CLI::Range(1e-6, 1e15));
   plan.add_option("--batch", flags.batch,
                   "sequences of an iteration; those of the scenario on its own machine without it")
-      ->check(CLI::Range(1, 100'000'000));
+      ->transform(count_in(1, 100'000'000));
 }
 
 void add_search_flags(CLI::App& plan, PlanFlags& flags) {
   plan.add_option("--simulations", flags.simulations,
                   "simulations of the search on each machine, at most; 16 without it")
-      ->check(CLI::Range(1, 1'000'000));
+      ->transform(count_in(1, 1'000'000));
   plan.add_flag("--all", flags.all, "also simulate machines whose bound is behind another's time");
   plan.add_option("--draws", flags.draws,
                   "machines drawn from each profile's uncertainties for an interval; none without")
-      ->check(CLI::Range(2, 100'000));
+      ->transform(count_in(2, 100'000));
   plan.add_option("--seed", flags.seed, "of the draws");
   plan.add_option("--margin", flags.margin, "percent within which machines are not told apart")
       ->check(CLI::Range(0.0, 50.0));
   plan.add_option("--threads", flags.threads, "threads; all cores without it")
-      ->check(CLI::Range(1, 1024));
-  plan.add_option("--csv", flags.csv, "write a line per machine to this file")->type_name("FILE");
-  plan.add_option("--html", flags.html, "write one HTML page to this file")->type_name("FILE");
+      ->transform(count_in(1, 1024));
+  add_output(plan, "--csv", flags.csv, "write a line per machine to this file");
+  add_output(plan, "--html", flags.html, "write one HTML page to this file");
   plan.add_flag("--json", flags.json, "print JSON (docs/plan_json.md)");
 }
 

@@ -4,6 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/counts.hpp"
+#include "cli/outputs.hpp"
 #include "models/base/files.hpp"
 #include "sim/run/rok.hpp"
 
@@ -30,12 +32,12 @@ void add_plot(CLI::App& app, PlotFlags& flags) {
       "rok", "recompute, offload or keep activations: memory against throughput");
   add_start_flags(*rok, flags.start);
   rok->remove_option(rok->get_option("--micro-batch"));
-  rok->add_option("-o,--output", flags.file, "write the plot to this SVG file")->type_name("FILE");
+  add_output(*rok, "-o,--output", flags.file, "write the plot to this SVG file");
   rok->add_option("--micro-batch", flags.micro_batches,
                   "micro-batch sizes; without it 1, 2, 4, ... until one does not fit")
       ->delimiter(',')
       ->allow_extra_args(false)
-      ->check(CLI::Range(1, 1'000'000));
+      ->transform(count_in(1, 1'000'000));
   rok->add_option("--policies", flags.policies,
                   "keep, full, selective (recomputation) or other names of activation policies")
       ->type_name("POLICY")

@@ -1,12 +1,11 @@
 #include "cli/progress.hpp"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <csignal>
-#include <cstdio>
 
 #include <fmt/core.h>
+
+#include "cli/say.hpp"
 
 namespace tidegate {
 namespace {
@@ -43,16 +42,13 @@ void ProgressLine::show(const std::string& doing, std::size_t done, std::size_t 
         took * static_cast<double>(most - done) / static_cast<double>(done - first_);
     text += ", at most " + time_text(left) + " left";
   }
-  fmt::print(stderr, "\r\033[K{}", text);
-  std::fflush(stderr);
+  say_line(text);
 }
 
 void ProgressLine::show(const TuneOptions::Progress& p) {
   show(p.doing, p.done, p.most, p.best > Seconds(0) ? ", best " + to_text(p.best) : "");
 }
 
-void ProgressLine::wipe() const {
-  if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
-}
+void ProgressLine::wipe() const { say_line(""); }
 
 }  // namespace tidegate

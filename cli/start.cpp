@@ -1,13 +1,15 @@
 #include "cli/start.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/counts.hpp"
+#include "cli/say.hpp"
 #include "models/base/error.hpp"
+#include "models/base/file_kind.hpp"
 #include "sim/deepspeed/read.hpp"
 #include "sim/deepspeed/write.hpp"
 #include "sim/report/table.hpp"
@@ -75,14 +77,13 @@ std::string title_of(const fs::path& config) {
 }
 
 ScenarioSource source_of_network(const StartFlags& flags, StartUse use) {
-  constexpr std::int64_t usual = 4096;
   const std::string path = not_a_folder(flags.network);
   const Network network = read_hugging_face(path);
-  const std::int64_t longest = network.context > 0 ? std::min(network.context, usual) : usual;
   yaml::Value root{.kind = yaml::Value::Kind::map, .where = {path, 0, 0}};
   yaml::set(root, "workload.config", yaml::word(fs::absolute(path).lexically_normal().string()),
             {"--hf", 0, 0});
-  set_count(root, "workload.sequence", flags.sequence > 0 ? flags.sequence : longest, "--seq");
+  set_count(root, "workload.sequence",
+            flags.sequence > 0 ? flags.sequence : usual_sequence(network), "--seq");
   set_count(root, "workload.micro_batch", flags.micro_batch, "--micro-batch");
   set_count(root, "workload.accumulation", flags.accumulation, "--accumulation");
   set_count(root, "ranks", flags.ranks, "--ranks");
@@ -206,7 +207,7 @@ void add_start_flags(CLI::App& command, StartFlags& flags) {
                   "(docs/gpu_times.md)")
       ->type_name("FILE");
   const auto count = [&](const char* name, std::int64_t& value, const char* help) {
-    command.add_option(name, value, help)->check(CLI::Range(1, 10'000'000));
+    command.add_option(name, value, help)->transform(count_in(1, 10'000'000));
   };
   count("--seq", flags.sequence, "with --hf: tokens per sequence, by default at most 4096");
   count("--micro-batch", flags.micro_batch, "with --hf: sequences per GPU and step");
@@ -218,6 +219,7 @@ namespace {
 
 void take_deepspeed(const StartFlags& flags, const std::vector<Override>& overrides, Start& start) {
   const yaml::Value file = yaml::load_file(not_a_folder(flags.deepspeed));
+  expect(FileKind::deepspeed, file);
   const Scenario bare = without_policy(start.source, overrides);
   DeepSpeedRun run = read_deepspeed(file, setting_for(flags, bare));
   check_batch(file, "train_micro_batch_size_per_gpu", "--micro-batch", flags.micro_batch,
@@ -231,6 +233,11 @@ void take_deepspeed(const StartFlags& flags, const std::vector<Override>& overri
 }
 
 }  // namespace
+
+std::int64_t usual_sequence(const Network& network) {
+  constexpr std::int64_t most = 4096;
+  return network.context > 0 ? std::min(network.context, most) : most;
+}
 
 Start start_of(const StartFlags& flags, std::vector<Override>& overrides, StartUse use) {
   check_flags(flags, overrides, use);
@@ -282,7 +289,7 @@ void tell_start(const Start& start) {
   for (const Remark& r : start.remarks) remarks.push_back(to_text(r));
   const std::string text =
       list("What DeepSpeed will make of this file", remarks) + list("Notes", start.notes);
-  if (!text.empty()) fmt::print(stderr, "{}\n", text);
+  if (!text.empty()) say(text + "\n");
 }
 
 }  // namespace tidegate

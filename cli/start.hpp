@@ -37,6 +37,9 @@ struct Start {
 Start start_of(const StartFlags& flags, std::vector<Override>& overrides,
                StartUse use = StartUse::prediction);
 
+/// Tokens of a sequence where nobody says: as long as the network was made for, at most 4096.
+std::int64_t usual_sequence(const Network& network);
+
 /// The words of a command line that starts at the same place.
 std::string words_of(const StartFlags& flags);
 /// The same for variations: with what the ds_config.json became in place of the file, which is

@@ -10,7 +10,9 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/counts.hpp"
 #include "cli/keys.hpp"
+#include "cli/outputs.hpp"
 #include "cli/progress.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
@@ -138,17 +140,15 @@ void add_tune(CLI::App& app, TuneFlags& flags, int& code) {
       ->allow_extra_args(false);
   tune->add_option("--simulations", flags.simulations,
                    "simulations at most; 500 without it, and all of --over")
-      ->check(CLI::Range(1, 10'000'000));
+      ->transform(count_in(1, 10'000'000));
   tune->add_option("--margin", flags.margin, "percent within which times are not told apart")
       ->check(CLI::Range(0.0, 50.0));
   tune->add_option("--threads", flags.threads, "threads of each process; all cores without it")
-      ->check(CLI::Range(1, 1024));
-  tune->add_option("--results", flags.results, "append every finished simulation to this file")
-      ->type_name("FILE");
+      ->transform(count_in(1, 1024));
+  add_output(*tune, "--results", flags.results, "append every finished simulation to this file");
   tune->add_flag("--resume", flags.resumes, "take over what the file of --results holds");
-  tune->add_option("--csv", flags.csv, "write a table of the candidates to this file")
-      ->type_name("FILE");
-  tune->add_option("--html", flags.html, "write one HTML page to this file")->type_name("FILE");
+  add_output(*tune, "--csv", flags.csv, "write a table of the candidates to this file");
+  add_output(*tune, "--html", flags.html, "write one HTML page to this file");
   tune->add_flag("--json", flags.json, "print JSON (docs/tune.md)");
   tune->footer(
       "Examples:\n"

@@ -1,6 +1,5 @@
 #include "cli/validate_deepspeed.hpp"
 
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -9,6 +8,8 @@
 #include <fmt/core.h>
 #include <CLI/CLI.hpp>
 
+#include "cli/counts.hpp"
+#include "cli/say.hpp"
 #include "cli/start.hpp"
 #include "models/base/error.hpp"
 #include "sim/report/table.hpp"
@@ -54,7 +55,7 @@ std::string written_text(const PeerFlags& flags, const PeerFiles& files, std::in
 int compare_run(const PeerFlags& flags, Scenario& scenario) {
   const std::string log = log_of(flags);
   const std::vector<std::string> command = peer_command(flags.python, flags.out, scenario.ranks);
-  fmt::print(stderr, "Running {}; it prints to {}\n", command_text(command), log);
+  say(fmt::format("Running {}; it prints to {}\n", command_text(command), log));
   if (const int code = run_logged(command, log); code != 0)
     throw MachineError(
         fmt::format("DeepSpeed ended with code {}; the end of {} says why", code, log));
@@ -103,7 +104,7 @@ void add_validate_deepspeed(CLI::App& validate, int& code) {
   command->add_option("--storage", flags->storage,
                       "folder for what is kept on drives, by default swap in --out");
   command->add_option("--iterations", flags->iterations, "iterations that the script trains")
-      ->check(CLI::Range(2, 100'000))
+      ->transform(count_in(2, 100'000))
       ->capture_default_str();
   command->add_flag("--json", flags->json, "print JSON (docs/logs.md)")->needs(run);
   command->footer(

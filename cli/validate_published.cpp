@@ -7,6 +7,8 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/common.hpp"
+#include "cli/counts.hpp"
+#include "cli/outputs.hpp"
 #include "models/base/files.hpp"
 #include "validate/field.hpp"
 #include "validate/page/published_page.hpp"
@@ -56,7 +58,7 @@ void add_field(CLI::App& validate, int& code) {
   field
       ->add_option("--file", flags->options.index, "index of reports instead of the one that ships")
       ->type_name("FILE");
-  field->add_option("--html", flags->html, "write one HTML page to this file")->type_name("FILE");
+  add_output(*field, "--html", flags->html, "write one HTML page to this file");
   field->add_flag("--json", flags->json, "print JSON (docs/field_json.md)");
   field->footer(
       "Examples:\n"
@@ -86,10 +88,9 @@ void add_published(CLI::App& validate, int& code) {
           "--draws", flags->options.draws,
           "also the interval of each iteration time, from this many machines drawn from the "
           "profile's uncertainties")
-      ->check(CLI::Range(2, 100'000))
+      ->transform(count_in(2, 100'000))
       ->excludes(brief);
-  published->add_option("--html", flags->html, "write one HTML page to this file")
-      ->type_name("FILE");
+  add_output(*published, "--html", flags->html, "write one HTML page to this file");
   published->add_flag("--json", flags->json, "print JSON (docs/published_json.md)")
       ->excludes(brief);
   published->footer(

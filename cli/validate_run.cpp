@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,11 +15,15 @@
 #include "calib/rig/interrupt.hpp"
 #include "cli/blas.hpp"
 #include "cli/common.hpp"
+#include "cli/counts.hpp"
+#include "cli/outputs.hpp"
+#include "cli/say.hpp"
 #include "cli/validate_train.hpp"
 #include "models/base/error.hpp"
 #include "models/base/files.hpp"
 #include "sim/report/trace.hpp"
 #include "validate/compare/comparison.hpp"
+#include "validate/cuda/cuda_devices.hpp"
 #include "validate/native/native.hpp"
 #include "validate/page/comparison_page.hpp"
 #include "validate/suite/suite.hpp"
@@ -41,6 +44,7 @@ struct RigFlags {
 };
 struct RunFlags : ScenarioFlags, RigFlags {
   double scale = 1, gate = 0.08;
+  bool gpu = false;
   std::string trace;
   TrainFlags training;
 };
@@ -60,14 +64,14 @@ void add_rig_flags(CLI::App& command, RigFlags& flags, const char* tries) {
       .add_option("--storage", flags.storage,
                   "folder for a storage path, in the profile's order; given once, for all")
       ->type_name("DIR");
-  command.add_option("--tries", flags.tries, tries)->check(CLI::Range(1, 100));
+  command.add_option("--tries", flags.tries, tries)->transform(count_in(1, 100));
   command
       .add_option("--draws", flags.draws,
                   "machines drawn from the profile's uncertainties for the prediction's interval")
-      ->check(CLI::Range(2, 100'000));
+      ->transform(count_in(2, 100'000));
   command.add_option("--seed", flags.seed,
                      "of the draws, of the order of cases, of what is trained");
-  command.add_option("--html", flags.html, "write the comparison as one HTML page to this file");
+  add_output(command, "--html", flags.html, "write the comparison as one HTML page to this file");
   command.add_flag("--json", flags.json, "print JSON (docs/run_json.md)");
 }
 
@@ -91,7 +95,7 @@ int interruptible(Command&& command) {
   try {
     return command();
   } catch (const rig::Interrupted&) {
-    fmt::print(stderr, "interrupted; no scratch file is left\n");
+    say("interrupted; no scratch file is left\n");
     return interrupted;
   }
 }
@@ -110,11 +114,14 @@ int code_of(Verdict verdict) {
 }
 
 int run_command(const RunFlags& flags) {
+  if (flags.training.train && flags.gpu)
+    throw InputError("--gpu: training computes on the CPU; leave one of --gpu and --train out");
   if (flags.training.train)
     return train_command(flags, flags.storage, flags.training, flags.seed, flags.trace, flags.json);
   if (flags.native) use_blas_well();
   Scenario scenario = load_scenario(find_scenario(flags.scenario), overrides_of(flags));
   TrialOptions options = trial_of(flags, 1);
+  if (flags.gpu) options.devices = cuda_devices();
   options.scale = flags.scale;
   options.gate = flags.gate;
   const Trial trial = run_trial(scenario, options);
@@ -138,16 +145,13 @@ class Progress {
  public:
   void operator()(const std::string& doing) {
     if (isatty(STDERR_FILENO) != 0) {
-      fmt::print(stderr, "\r\033[K{}", doing);
+      say_line(doing);
     } else if (const auto now = std::chrono::steady_clock::now(); now >= next_) {
-      fmt::print(stderr, "{}\n", doing);
+      say(doing + "\n");
       next_ = now + std::chrono::seconds(30);
     }
-    std::fflush(stderr);
   }
-  static void wipe() {
-    if (isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\r\033[K");
-  }
+  static void wipe() { say_line(""); }
 
  private:
   std::chrono::steady_clock::time_point next_{};
@@ -200,8 +204,13 @@ void add_validate_run(CLI::App& validate, int& code) {
   run->add_option("--gate", flags->gate, "largest error of the iteration that agrees")
       ->check(CLI::Range(0.0, 10.0))
       ->capture_default_str();
-  run->add_option("--trace", flags->trace, "write both timelines for ui.perfetto.dev to this file")
-      ->type_name("FILE");
+  add_output(*run, "--trace", flags->trace,
+             "write both timelines for ui.perfetto.dev to this file");
+  run->add_flag(
+         "--gpu", flags->gpu,
+         "GPUs are those of this machine: their kernels, copies and memory; else host memory "
+         "and the CPU stand for them")
+      ->needs(run->get_option("--native"));
   add_train_flags(*run, flags->training);
   run->footer(
       "Examples:\n"
@@ -209,6 +218,9 @@ void add_validate_run(CLI::App& validate, int& code) {
       "  tidegate validate run train_small --storage /tmp --train --steps 20\n"
       "  tidegate validate run ssdtrain_paced --storage /tmp --set policy.activations=keep --trace "
       "both.json\n"
+      "  tidegate validate run my_scenario.yaml --hardware my_node.yaml --storage /mnt/nvme0 "
+      "--native "
+      "--gpu\n"
       "The machine needs the memory of the plan's buffers; files have no name and go with the "
       "run.\n"
       "Exit code 1 when prediction and measurement differ by more than the gate, or training is "

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/blas.hpp"
+#include "cli/counts.hpp"
 #include "models/base/files.hpp"
 #include "sim/report/trace.hpp"
 #include "validate/execute/trained_scenario.hpp"
@@ -21,7 +22,7 @@ void add_train_flags(CLI::App& run, TrainFlags& flags) {
     train->excludes(run.get_option(other));
   const auto of_training = [&](CLI::Option* option) { option->needs(train); };
   of_training(run.add_option("--steps", flags.steps, "of the training")
-                  ->check(CLI::Range(1, 60'000))
+                  ->transform(count_in(1, 60'000))
                   ->capture_default_str());
   of_training(run.add_flag("--threads", flags.threads,
                            "ranks are threads of one process; else each is a process"));
@@ -31,7 +32,7 @@ void add_train_flags(CLI::App& run, TrainFlags& flags) {
           ->type_name("DIR");
   of_training(checkpoint);
   of_training(run.add_option("--every", flags.every, "and after each that many steps")
-                  ->check(CLI::Range(1, 60'000))
+                  ->transform(count_in(1, 60'000))
                   ->needs(checkpoint));
   of_training(run.add_option("--resume", flags.resume,
                              "go on from this state, or the newest of this folder")

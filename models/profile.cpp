@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "models/base/file_kind.hpp"
 #include "models/calibration.hpp"
 #include "models/cited.hpp"
 
@@ -272,6 +273,7 @@ std::vector<std::string> profile_names(const fs::path& dir) {
 yaml::Value profile_values(const std::string& path,
                            const std::vector<std::pair<std::string, std::string>>& overrides) {
   yaml::Value root = yaml::load_file(path);
+  expect(FileKind::profile, root);
   for (const auto& [key, text] : overrides) yaml::set(root, key, text, {override_name, 0, 0});
   Composer composer(path);
   composer.compose(root);

@@ -136,8 +136,29 @@ TEST_CASE("what is wrong for one process ends all of them with its message", "[c
       on_two(small(out, {"--storage", storage.path().string(), "--only", "storage"}),
              small(out, {"--storage", missing, "--only", "storage"}));
   CHECK(run.code == 2);
-  CHECK_THAT(run.err, Containing(missing) && Containing("another process of this run failed"));
+  CHECK_THAT(run.err, Containing("process 1: " + missing));
   CHECK_FALSE(fs::exists(out));
+}
+
+TEST_CASE("what is wrong for all processes is told once, and each other fault too", "[calib]") {
+  const TemporaryFolder folder, storage;
+  const fs::path out = folder.path() / "node.yaml";
+  const auto asking = [&](const std::string& name) {
+    const std::string path = (storage.path() / name).string();
+    return small(out, {"--storage", path, "--only", "storage"});
+  };
+  const auto count = [](const std::string& text, const std::string& word) {
+    std::size_t times = 0;
+    for (auto at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++times;
+    return times;
+  };
+  const Finished same = on_two(asking("first"), asking("first"));
+  CHECK(same.code == 2);
+  CHECK(count(same.err, "first: No such") == 1);
+  const Finished two = on_two(asking("first"), asking("second"));
+  CHECK(two.code == 2);
+  CHECK(count(two.err, "first: No such") == 1);
+  CHECK(count(two.err, "second: No such") == 1);
 }
 
 TEST_CASE("a flag that is wrong on every process is told once", "[calib]") {

@@ -185,7 +185,11 @@ TEST_CASE("a wrong command line is exit code 2 with what would be right", "[cli]
              Containing("did you mean 'cache'?"));
   CHECK_THAT(said({"simulate", file, "--set", "machine.gpus.cont=2"}),
              Containing("did you mean 'count'?"));
-  CHECK_THAT(said({"simulate", file, "--iterations", "0"}), Containing("--iterations"));
+  CHECK_THAT(said({"simulate", file, "--iterations", "0"}),
+             Containing("--iterations: is 0; it must lie between 1 and 1000"));
+  CHECK_THAT(said({"simulate", file, "--draws", "many"}),
+             Containing("--draws: is 'many'; a whole number is expected"));
+  CHECK_THAT(said({"tune", file, "--threads", "1.5"}), Containing("a whole number is expected"));
   CHECK_THAT(said({"simulate", file, "--hardware", "h100"}),
              Containing("there is no profile 'h100'"));
   CHECK_THAT(said({"simulate"}), Containing("name a scenario"));
@@ -196,24 +200,90 @@ TEST_CASE("a wrong command line is exit code 2 with what would be right", "[cli]
   CHECK_THAT(said({"validate", "published", "--json", "--brief"}), Containing("excludes"));
 }
 
-TEST_CASE("a file that cannot be written is exit code 3 and leaves nothing", "[cli]") {
+TEST_CASE("a file that cannot be written is said before anything is computed", "[cli]") {
+  const TemporaryFolder folder;
+  const std::string own = scenario(good_workload), file = folder.write("s.yaml", own);
+  const std::string none = (folder.path() / "none" / "t").string();
+  // Every flag that names a file to write; what the command starts from need not be there yet.
+  const std::vector<std::vector<std::string>> commands = {
+      {"simulate", file, "--trace"},
+      {"simulate", file, "--html"},
+      {"simulate", file, "--plan"},
+      {"tune", file, "--csv"},
+      {"tune", file, "--html"},
+      {"tune", file, "--results"},
+      {"plan", file, "--catalog", "example_2026", "--csv"},
+      {"plan", file, "--catalog", "example_2026", "--html"},
+      {"plot", "rok", file, "-o"},
+      {"export", file, "--deepspeed"},
+      {"validate", "published", "--html"},
+      {"validate", "field", "--html"},
+      {"validate", "run", file, "--html"},
+      {"validate", "run", file, "--trace"},
+      {"validate", "suite", "--html"},
+      {"calib", "-o"},
+      {"calib", "show", file, "--html"}};
+  const auto said = [&](std::vector<std::string> command, const std::string& output) {
+    command.push_back(output);
+    const Finished run = tidegate_with(command);
+    CHECK(run.code == 2);
+    CHECK(run.out.empty());
+    return run.err;
+  };
+  for (const std::vector<std::string>& command : commands) {
+    INFO(command[0] << " " << command.back());
+    CHECK_THAT(said(command, none),
+               Containing("there is no folder " + (folder.path() / "none").string()));
+    CHECK_THAT(said(command, folder.path().string()), Containing("is a folder"));
+    if (command[0] != "export") CHECK_THAT(said(command, "-"), Containing("no file"));
+    if (command[1] == file) CHECK_THAT(said(command, file), Containing(file + " is what"));
+  }
+  const std::string both = (folder.path() / "both").string();
+  CHECK_THAT(said({"simulate", file, "--trace", both, "--html"}, both), Containing("writes too"));
+  CHECK(text_of(file) == own);
+  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
+}
+
+TEST_CASE("a command answers though nobody can read what it says beside", "[cli]") {
+  // Writing to /dev/full fails.
+  const auto code_of = [](const std::string& words) {
+    const Finished run =
+        test::run({"/bin/sh", "-c",
+                   std::string(TIDEGATE_EXECUTABLE) + " " + words + " 2>/dev/full >/dev/null"});
+    return run.code;
+  };
+  const std::string network = source + "/tests/data/hf_configs/qwen2.5-3b.json";
+  const std::string engine = source + "/tests/data/ds_configs/zero3_offload_all_auto.json";
+  CHECK(code_of("export llama31_8b_h200 --deepspeed -") == 0);
+  CHECK(code_of("aio --hf " + network + " --deepspeed " + engine + " --hardware a100_8gpu") == 0);
+  CHECK(code_of("simulate --jason") == 2);
+  CHECK(code_of("simulate none.yaml") == 2);
+}
+
+TEST_CASE("a flag's count may be written as in a scenario", "[cli]") {
   const TemporaryFolder folder;
   const std::string file = folder.write("s.yaml", scenario(good_workload));
-  SECTION("its folder does not exist") {
-    const Finished run =
-        tidegate_with({"simulate", file, "--trace", (folder.path() / "none" / "t.json").string()});
-    CHECK(run.code == 3);
-    CHECK(run.out.empty());
-    CHECK_THAT(run.err,
-               Containing("t.json: cannot be opened for writing: No such file or directory"));
+  const auto iterations = [&](const char* count) {
+    return parsed(tidegate_with({"simulate", file, "--iterations", count, "--json"}))["iterations"];
+  };
+  CHECK(iterations("1e1").size() == 10);
+  CHECK(iterations("1e1") == iterations("10"));
+}
+
+TEST_CASE("where nobody says how long sequences are, inspect and simulate take the same", "[cli]") {
+  // What the files say: max_position_embeddings 2048 of GPT-NeoX and OPT, whose table has two rows
+  // more; seq_length 2048 of BLOOM; of Llama 3.1 131072, of which 4096 are taken.
+  const std::vector<std::pair<std::string, int>> files = {
+      {"gpt-neox-20b", 2048}, {"opt-13b", 2048}, {"bloomz-7b1", 2048}, {"llama-3.1-8b", 4096}};
+  for (const auto& [name, tokens] : files) {
+    INFO(name);
+    const std::string file = source + "/tests/data/hf_configs/" + name + ".json";
+    CHECK(parsed(tidegate_with({"inspect", file, "--json"}))["tokens"] == tokens);
+    const json report =
+        parsed(tidegate_with({"simulate", "--hf", file, "--hardware", "titan_rtx_2gpu", "--ranks",
+                              "1", "--no-fixes", "--draws", "0", "--iterations", "1", "--json"}));
+    CHECK(report["tokens_per_iteration"] == tokens);
   }
-  SECTION("it is a folder") {
-    fs::create_directory(folder.path() / "t.json");
-    CHECK(tidegate_with({"simulate", file, "--trace", (folder.path() / "t.json").string()}).code ==
-          3);
-    fs::remove(folder.path() / "t.json");
-  }
-  CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
 TEST_CASE("JSON on standard output has the documented keys", "[cli]") {

@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "calib/bench/cpu_benches.hpp"
 #include "calib/bench/sweeps.hpp"
@@ -51,8 +52,9 @@ class AttentionBench : public Bench {
     }
     for (std::size_t i = 0; i < in_.size(); ++i) {
       in_[i].resize(static_cast<std::size_t>(values));
-      for (std::size_t j = 0; j < in_[i].size(); ++j)
-        in_[i][j] = 2 * keyed(j, static_cast<std::uint32_t>(20 + i)) - 3;
+      // Independent of each other, as tolerance() takes them to be: keyed() steps evenly.
+      std::mt19937 random(static_cast<std::uint32_t>(20 + i));
+      for (float& value : in_[i]) value = static_cast<float>(random() >> 8) * 0x1p-23F - 1;
       narrow_[i].resize(in_[i].size());
     }
     out_.resize(static_cast<std::size_t>(values));
@@ -116,8 +118,9 @@ class AttentionBench : public Bench {
   // Values are in [-1, 1). In fp32 a relative error e of every probability moves a sum of them by e
   // at most: a score of `dim` products is off by dim·u of at most dim, over sqrt(dim), the sum over
   // keys by keys·u. In 16 bits operands and probabilities are rounded by 2^-9 (bf16) each, about
-  // evenly to both sides: over n keys the standard deviation of a sum is below 2^-8 / sqrt(n), of
-  // which four are granted; the sum itself deviates by 0.58 / sqrt(n), so that zeros would show.
+  // evenly to both sides: over n independent keys the standard deviation of a sum is below
+  // 2^-8 / sqrt(n), of which four are granted; the sum itself deviates by 0.58 / sqrt(n), so that
+  // zeros would show.
   static double tolerance(const Setting& s) {
     constexpr double u = 0x1p-24;
     const double root = std::sqrt(static_cast<double>(dim));

@@ -1,5 +1,9 @@
 #include "calib/cluster/team.hpp"
 
+#include <algorithm>
+
+#include <fmt/core.h>
+
 #include "calib/cluster/alone.hpp"
 #include "models/base/error.hpp"
 #include "models/base/launch.hpp"
@@ -7,27 +11,56 @@
 namespace tidegate::calib {
 namespace {
 
-bool is_input_error(const std::exception_ptr& failure) {
-  if (!failure) return false;
+struct Failure {
+  int exit_code = 0;  // 0: none
+  std::string text;
+};
+
+Failure read(const std::exception_ptr& failure) {
+  if (!failure) return {};
   try {
     std::rethrow_exception(failure);
-  } catch (const InputError&) {
-    return true;
-  } catch (...) {
-    return false;
+  } catch (const InputError& error) {
+    return {2, error.what()};
+  } catch (const MachineError& error) {
+    return {3, error.what()};
+  } catch (const std::exception& error) {
+    return {4, error.what()};
   }
+}
+
+int most_serious(Team& team, int own) {
+  for (const int code : {4, 3, 2}) {
+    if (team.any(own == code)) return code;
+  }
+  return 0;
+}
+
+// Each text once, in the order of ranks, with the first rank that has it.
+std::string told_by(const std::vector<std::string>& texts) {
+  std::string all;
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    const auto first = std::ranges::find(texts, texts[rank]) - texts.begin();
+    if (texts[rank].empty() || static_cast<std::size_t>(first) != rank) continue;
+    if (!all.empty()) all += "\n";
+    all += rank == 0 ? texts[rank] : fmt::format("process {}: {}", rank, texts[rank]);
+  }
+  return all;
 }
 
 }  // namespace
 
 void agree(Team& team, const std::exception_ptr& failure) {
   team.barrier();
-  const bool is_input = team.any(is_input_error(failure));
-  if (!team.any(failure != nullptr)) return;
-  if (failure) std::rethrow_exception(failure);
-  const std::string text = "another process of this run failed; its message says why";
-  if (is_input) throw InputError(text);
-  throw MachineError(text);
+  const Failure own = read(failure);
+  const int code = most_serious(team, own.exit_code);
+  if (code == 0) return;
+  if (team.size() == 1) std::rethrow_exception(failure);
+  const std::string text = told_by(team.gather(own.text));
+  if (team.rank() != 0) throw ToldByFirst(code);
+  if (code == 2) throw InputError(text);
+  if (code == 3) throw MachineError(text);
+  throw std::logic_error(text);
 }
 
 std::unique_ptr<Team> make_team() {

@@ -4,6 +4,7 @@
 #include <exception>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -38,9 +39,16 @@ class Team {
   virtual Seconds send(std::int32_t peer, std::int64_t bytes) = 0;
 };
 
+/// A failure of any rank, on the others than 0: rank 0 tells it.
+struct ToldByFirst : std::runtime_error {
+  explicit ToldByFirst(int code) : std::runtime_error("rank 0 tells"), exit_code(code) {}
+  int exit_code;
+};
+
 /// After work that each rank did for itself, `failure` of it or null: throws on every rank if it
-/// failed on any, its own failure where it has one, so that no rank waits for one that is gone.
-/// Elsewhere InputError or MachineError, as the failure was. Waits asleep for the slowest.
+/// failed on any, so that no rank waits for one that is gone. On rank 0 the kind of error that is
+/// most serious (logic_error, MachineError, InputError), with what every rank has to say, each text
+/// once; ToldByFirst elsewhere. Waits asleep for the slowest.
 void agree(Team& team, const std::exception_ptr& failure);
 
 /// MPI when a launcher started us, else alone. Throws InputError when a launcher started a build

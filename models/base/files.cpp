@@ -13,6 +13,9 @@
 #include "models/base/error.hpp"
 
 namespace tidegate {
+
+namespace fs = std::filesystem;
+
 namespace {
 
 // Removes the temporary file unless it was renamed.
@@ -23,7 +26,7 @@ class Temporary {
   Temporary& operator=(const Temporary&) = delete;
   ~Temporary() {
     std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove(path_, ignored);
+    if (!path_.empty()) fs::remove(path_, ignored);
   }
   const std::string& path() const { return path_; }
   void keep() { path_.clear(); }
@@ -42,17 +45,40 @@ int synced(const std::string& path) {
 }
 
 std::string folder_of(const std::string& path) {
-  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const std::string folder = fs::path(path).parent_path().string();
   return folder.empty() ? "." : folder;
+}
+
+// What a link stands for.
+std::string target_of(const std::string& path) {
+  std::error_code absent;
+  const fs::path whole = fs::canonical(path, absent);
+  return absent ? path : whole.string();
+}
+
+// A device or a pipe cannot be replaced by a file of that name.
+bool is_written_in_place(const fs::file_status& status) {
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
 }
 
 }  // namespace
 
-void write_atomically(const std::string& path, const std::function<void(std::ostream&)>& write,
+void write_atomically(const std::string& asked, const std::function<void(std::ostream&)>& write,
                       Durability durability) {
-  const auto failed = [&path](const char* what, int code) {
-    return MachineError(fmt::format("{}: {}: {}", path, what, std::strerror(code)));
+  const auto failed = [&asked](const char* what, int code) {
+    return MachineError(fmt::format("{}: {}: {}", asked, what, std::strerror(code)));
   };
+  std::error_code absent;
+  const fs::file_status now = fs::status(asked, absent);
+  if (is_written_in_place(now)) {
+    errno = 0;
+    std::ofstream file(asked, std::ios::binary);
+    if (file) write(file);
+    file.flush();
+    if (!file) throw failed("cannot be written", errno);
+    return;
+  }
+  const std::string path = fs::exists(now) ? target_of(asked) : asked;
   Temporary temporary(fmt::format("{}.{}.part", path, getpid()));
   errno = 0;
   std::ofstream file(temporary.path(), std::ios::binary);
@@ -65,7 +91,8 @@ void write_atomically(const std::string& path, const std::function<void(std::ost
   if (const int code = is_now ? synced(temporary.path()) : 0)
     throw failed("cannot be flushed", code);
   std::error_code error;
-  std::filesystem::rename(temporary.path(), path, error);
+  if (fs::is_regular_file(now)) fs::permissions(temporary.path(), now.permissions(), error);
+  fs::rename(temporary.path(), path, error);
   if (error) throw failed("cannot be put in place", error.value());
   temporary.keep();
   if (const int code = is_now ? synced(folder_of(path)) : 0)

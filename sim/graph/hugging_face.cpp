@@ -5,6 +5,8 @@
 
 #include <fmt/core.h>
 
+#include "models/base/file_kind.hpp"
+
 namespace tidegate {
 
 Activation activation_of(Config& config, const char* key, const char* fallback) {
@@ -97,7 +99,9 @@ void read_head(yaml::Map& map, Network& n) {
 }  // namespace
 
 Network read_hugging_face(const std::string& path) {
-  yaml::Document document(yaml::load_file(path));
+  yaml::Value root = yaml::load_file(path);
+  expect(FileKind::network, root);
+  yaml::Document document(std::move(root));
   Network network;
   {
     yaml::Map map = document.root().map();

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "models/base/file_kind.hpp"
 #include "models/base/yaml.hpp"
 #include "models/profile.hpp"
 #include "sim/planner/cited_parts.hpp"
@@ -32,6 +33,7 @@ std::string list_of(const std::vector<std::string>& names) {
 class Reader {
  public:
   explicit Reader(const std::string& path) : document_(yaml::load_file(path)) {
+    expect(FileKind::catalog, document_.root().value());
     catalog_.path = path;
   }
 

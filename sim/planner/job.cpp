@@ -73,11 +73,12 @@ std::string first_problem(const InputError& error) {
 Start start_of(const Catalog& catalog, const Build& b, const Job& job) {
   const auto division = division_of(job, b, workload_of(job));
   if (!division) {
-    return {nullptr,
-            {},
-            fmt::format("a batch of {} sequences does not divide over {} GPUs", job.sequences,
-                        b.nodes * b.gpus),
-            ""};
+    return {.evaluator = nullptr,
+            .sets = {},
+            .refusal = fmt::format("a batch of {} sequences does not divide over {} GPUs",
+                                   job.sequences, b.nodes * b.gpus),
+            .note = "",
+            .why = ""};
   }
   Start start;
   start.sets = sets_of(catalog, b);
@@ -87,17 +88,19 @@ Start start_of(const Catalog& catalog, const Build& b, const Job& job) {
     all.insert(all.end(), start.sets.begin(), start.sets.end());
     return std::make_unique<Evaluator>(job.source, all);
   };
-  std::string why = "the scenario has none";
+  start.why = "the scenario has none";
   if (has_policy(job)) {
     try {
       start.evaluator = evaluator();
+      start.why.clear();
       return start;
     } catch (const InputError& error) {
-      why = first_problem(error);
+      start.why = first_problem(error);
     }
   }
   start.sets.emplace_back("policy", b.drives > 0 ? start_with_drives : start_without_drives);
-  start.note = "the search for a policy begins at full recomputation and ZeRO-3 (" + why + ")";
+  start.note =
+      "the search for a policy begins at full recomputation and ZeRO-3 (" + start.why + ")";
   try {
     start.evaluator = evaluator();
   } catch (const InputError& error) {
@@ -134,6 +137,40 @@ std::vector<Override> without_division(std::vector<Override> sets) {
   return sets;
 }
 
+struct Beginning {
+  std::string name;  // for the note
+  std::vector<Override> sets;
+};
+
+std::vector<Override> policy_sets(const char* stage, const char* optimizer,
+                                  const char* activations) {
+  return {{"policy.zero.stage", stage},
+          {"policy.parameters", "resident"},
+          {"policy.optimizer", optimizer},
+          {"policy.activations", activations}};
+}
+
+// What people try first, from the least offloaded on. What cannot fit is told by its bound.
+std::vector<Beginning> usual_beginnings() {
+  constexpr const char* recompute = "{name: recompute, mode: full}";
+  return {{"the optimizer on the GPU and ZeRO-3", policy_sets("3", "resident", "keep")},
+          {"the optimizer on the GPU, ZeRO-1 and full recomputation",
+           policy_sets("1", "resident", recompute)},
+          {"the optimizer on the GPU, ZeRO-3 and full recomputation",
+           policy_sets("3", "resident", recompute)},
+          {"the optimizer on the host, ZeRO-2 and full recomputation",
+           policy_sets("2", "zero_offload", recompute)}};
+}
+
+std::vector<Beginning> beginnings(const std::vector<std::vector<Override>>& known) {
+  std::vector<Beginning> all = usual_beginnings();
+  for (const std::vector<Override>& sets : known) {
+    all.push_back({"that of another machine", sets});
+    all.push_back({"that of another machine", without_division(sets)});
+  }
+  return all;
+}
+
 }  // namespace
 
 Start better_start(Start start, const Job& job, const std::vector<std::vector<Override>>& known) {
@@ -145,22 +182,19 @@ Start better_start(Start start, const Job& job, const std::vector<std::vector<Ov
   const auto divides_alike = [&](const Scenario& s) {
     return layout_of(s).data() * s.workload.micro_batch * s.workload.accumulation == job.sequences;
   };
-  std::vector<Override> best;
-  Seconds least = known.empty() ? Seconds(0) : time_of({});
-  const auto consider = [&](const std::vector<Override>& sets) {
-    const Screening screening = evaluator.screen(sets);
-    if (!screening.refusal.empty() || screening.bound.time >= least) return;
-    if (!divides_alike(evaluator.scenario(sets))) return;
-    const Seconds time = time_of(sets);
-    if (time < least) least = time, best = sets;
-  };
-  for (const std::vector<Override>& sets : known) {
-    consider(sets);
-    consider(without_division(sets));
+  Beginning best;
+  Seconds least = time_of({});
+  for (Beginning& other : beginnings(known)) {
+    const Screening screening = evaluator.screen(other.sets);
+    if (!screening.refusal.empty() || !screening.bound.may_fit()) continue;
+    if (screening.bound.time >= least || !divides_alike(evaluator.scenario(other.sets))) continue;
+    const Seconds time = time_of(other.sets);
+    if (time < least) least = time, best = std::move(other);
   }
-  if (best.empty()) return start;
-  start.sets = together(start.sets, best);
-  start.note = "the search for a policy begins at that of another machine";
+  if (best.sets.empty()) return start;
+  start.sets = together(start.sets, best.sets);
+  start.note = "the search for a policy begins at " + best.name;
+  if (!start.why.empty()) start.note += " (" + start.why + ")";
   std::vector<Override> all(job.overrides);
   all.insert(all.end(), start.sets.begin(), start.sets.end());
   start.evaluator = std::make_unique<Evaluator>(job.source, all);

@@ -35,6 +35,7 @@ struct Start {
   std::unique_ptr<Evaluator> evaluator;
   std::vector<Override> sets;  ///< of the machine, its division and its policy
   std::string refusal, note;
+  std::string why;  ///< it does not begin at the scenario's policy; empty where it does
 };
 
 /// The scenario's own policy where the machine can have it, else what needs least GPU memory; a
@@ -44,9 +45,10 @@ Start start_of(const Catalog& catalog, const Build& build, const Job& job);
 /// What of `sets` is not the machine: its policy and how the batch is divided.
 std::vector<Override> policy_of(const std::vector<Override>& sets);
 
-/// The start, or the fastest that fits of the `known` policies of other machines where that is
-/// faster, each with its division of the batch and with that of the start: what won on one machine
-/// is often not far from what wins on the next.
+/// The start, or where that is faster the fastest that fits of usual policies that keep more on the
+/// GPU, which a short search from a start that offloads everything may not come to; and of the
+/// `known` policies of other machines, each with its division of the batch and with that of the
+/// start: what won on one machine is often not far from what wins on the next.
 Start better_start(Start start, const Job& job, const std::vector<std::vector<Override>>& known);
 
 /// A later list's values in place of an earlier one's.

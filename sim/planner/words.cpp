@@ -104,8 +104,8 @@ std::string life_text(const Assessment& a) {
 
 std::string question_text(const Comparison& c) {
   std::string text =
-      fmt::format("Asked: {} tokens in iterations of {} sequences ({} tokens)",
-                  count_text(c.tokens), c.sequences, count_text(c.tokens_per_iteration));
+      fmt::format("Asked: {} tokens in iterations of {} sequences ({:.0f} tokens)",
+                  count_text(c.tokens), c.sequences, c.tokens_per_iteration);
   return text + limits_text(c) + ".";
 }
 

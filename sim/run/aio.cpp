@@ -4,11 +4,6 @@
 #include <set>
 #include <variant>
 
-#include <fmt/core.h>
-
-#include "sim/report/table.hpp"
-#include "sim/report/words.hpp"
-
 namespace tidegate {
 namespace {
 
@@ -79,57 +74,6 @@ AioPath path_of(const Scenario& scenario, const Machine& machine, std::uint16_t 
   return path;
 }
 
-std::string rate_text(BytesPerSecond rate) {
-  return rate > BytesPerSecond(0) ? to_text(rate) : "-";
-}
-
-std::string rates_text(const AioPath& path) {
-  const std::string all = fmt::format("{} ranks", path.ranks);
-  Table table{.header = {"in flight of a rank", "1 rank reads", "writes", all + " read", "write"},
-              .rows = {},
-              .align = {}};
-  // Below half there is nothing to gain from being exact; above what is enough nothing at all.
-  for (const AioRates& r : path.rates) {
-    table.rows.push_back({to_text(r.in_flight), rate_text(r.read), rate_text(r.write),
-                          rate_text(r.read_together), rate_text(r.write_together)});
-    if (path.enough && r.in_flight > *path.enough * 8) break;
-  }
-  return to_text(table);
-}
-
-std::string path_text(const AioPath& path, double margin, std::size_t width) {
-  std::string text = wrap(
-      fmt::format("{}: reads {}, writes {}; one rank reaches half of it with {} in flight ({}).",
-                  path.name, to_text(path.read), to_text(path.write), to_text(path.half),
-                  path.half_source.empty() ? "of the profile" : path.half_source),
-      width);
-  text += "\n\n" + rates_text(path) + "\n";
-  const AioRates& now = path.at_now;
-  text += wrap(fmt::format(
-                   "Now: block_size {} x queue_depth {} x thread_count {} = {}, of transfers of {} "
-                   "at most: one rank reads {} and writes {}, {} read {} and write {}.",
-                   to_text(path.now.block), path.now.depth, path.now.threads,
-                   to_text(path.now.in_flight()), to_text(path.transfer), rate_text(now.read),
-                   rate_text(now.write), path.ranks, rate_text(now.read_together),
-                   rate_text(now.write_together)),
-               width) +
-          "\n";
-  if (!path.enough) {
-    return text +
-           wrap(fmt::format("No setting of the table reaches the path's rates within {:g} %.",
-                            100 * margin),
-                width) +
-           "\n";
-  }
-  return text +
-         wrap(fmt::format(
-                  "Enough: {} in flight of each rank. More gains less than {:g} % when all {} "
-                  "ranks use the path at once.",
-                  to_text(*path.enough), 100 * margin, path.ranks),
-              width) +
-         "\n";
-}
-
 }  // namespace
 
 AioTable aio_table(const Scenario& scenario, const Prediction& prediction, double margin) {
@@ -148,25 +92,6 @@ AioTable aio_table(const Scenario& scenario, const Prediction& prediction, doubl
       table.paths.push_back(path_of(scenario, machine, p, uses[p], margin));
   }
   return table;
-}
-
-std::string to_text(const AioTable& table, std::size_t width) {
-  std::string text =
-      wrap(fmt::format("{} · {} · {}", table.scenario, table.profile, table.revision), width) +
-      "\n\n";
-  if (table.paths.empty()) return text + "Nothing is kept in files: aio has no say.\n";
-  for (const AioPath& path : table.paths) text += path_text(path, table.margin, width) + "\n";
-  return text +
-         wrap(
-             "In this model only block_size x queue_depth x thread_count counts. Blocks below 128 "
-             "KiB "
-             "run into a drive's requests per second, which is not in it; nor is what "
-             "single_submit, "
-             "overlap_events and use_gds change, nor the CPU time of submitting. A value that is "
-             "assumed makes this table an assumption: tidegate calib --storage DIR --full measures "
-             "it.",
-             width) +
-         "\n";
 }
 
 }  // namespace tidegate

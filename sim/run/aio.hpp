@@ -54,5 +54,7 @@ struct AioTable {
 AioTable aio_table(const Scenario& scenario, const Prediction& prediction, double margin);
 
 std::string to_text(const AioTable& table, std::size_t width = 80);
+/// One object, as in docs/aio_json.md.
+std::string to_json(const AioTable& table);
 
 }  // namespace tidegate

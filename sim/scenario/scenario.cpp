@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "models/base/error.hpp"
+#include "models/base/file_kind.hpp"
 #include "models/base/yaml.hpp"
 #include "models/cited.hpp"
 #include "models/profile.hpp"
@@ -218,7 +219,9 @@ Override read_override(const std::string& text) {
 }
 
 ScenarioSource scenario_source(const std::string& path) {
-  return {yaml::load_file(path), std::filesystem::path(path).stem().string(), path};
+  yaml::Value root = yaml::load_file(path);
+  expect(FileKind::scenario, root);
+  return {std::move(root), std::filesystem::path(path).stem().string(), path};
 }
 
 yaml::Value scenario_values(const ScenarioSource& source, const std::vector<Override>& overrides) {
@@ -238,7 +241,8 @@ Scenario load_scenario(const std::string& path, const std::vector<Override>& ove
 }
 
 Draft draft_scenario(const std::string& path, const std::vector<Override>& overrides) {
-  return draft(yaml::load_file(path), std::filesystem::path(path).stem().string(), path, overrides);
+  ScenarioSource source = scenario_source(path);
+  return draft(std::move(source.root), source.name, path, overrides);
 }
 
 Scenario read_scenario(yaml::Value root, const std::string& name, const std::string& path,

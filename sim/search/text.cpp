@@ -160,20 +160,14 @@ std::string bound_text(const TuneReport& r, std::size_t width) {
   const Tuning& t = r.tuning;
   if (!t.best || r.is_grid) return "";
   std::string text;
-  const double above = t.best->trial->iteration_time / t.bound - 1;
   const Bound& own = t.best->screening.bound;
   if (t.is_proved) {
     text = "Proved: no configuration of this space is faster.";
   } else if (!t.is_interrupted) {
     text = fmt::format(
         "Not proved: {} choices have refinements that were not looked at and that bounds do not "
-        "rule out. ",
-        t.counts.open);
-    text +=
-        above < 0.0005
-            ? fmt::format("Of the {} configurations looked at none is faster.", t.counts.screened)
-            : fmt::format("Of the {} configurations looked at none can beat {}, {} below it.",
-                          t.counts.screened, to_text(t.bound), percent_text(above / (1 + above)));
+        "rule out; none of them can take less than {}, {} below the best.",
+        t.counts.open, to_text(t.bound), percent_text(1 - t.bound / t.best->trial->iteration_time));
   }
   text += fmt::format("{}The best itself cannot take less than {} ({}).", text.empty() ? "" : " ",
                       to_text(own.time), own.limited_by);

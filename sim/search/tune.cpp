@@ -330,8 +330,18 @@ class Search {
     return text.empty() ? "as it is" : text;
   }
 
+  // The least bound of a combination's refinements, if it is below `least`: least_bound tells of
+  // one that is lower, until none is.
+  Seconds lowest(const Group& g, Seconds least) {
+    for (Seconds bound = least;; least = bound) {
+      bound = least_bound(pool_, space_, g.crossed, least);
+      if (bound >= least) return least;
+    }
+  }
+
   void count_groups(Tuning& tuning) {
     const std::size_t refined = space_.axes.size() - space_.crossed;
+    tuning.bound = best_time();
     for (const Group& g : groups_) {
       Tuning::Counts& n = tuning.counts;
       if (g.state == Group::State::refused) {
@@ -348,15 +358,15 @@ class Search {
           ++n.open;
           continue;
         }
-        const Seconds bound = least_bound(pool_, space_, g.crossed, best_time());
-        if (bound >= best_time()) {
+        if (least_bound(pool_, space_, g.crossed, best_time()) >= best_time()) {
           ++n.cannot_win;
         } else {
           ++n.open;
+          tuning.bound = lowest(g, tuning.bound);
         }
       }
     }
-    tuning.bound = least_screened();
+    if (is_over()) tuning.bound = least_screened();
     tuning.is_proved =
         tuning.counts.open == 0 && !is_over() && pool_.best() != nullptr && !groups_.empty();
   }

@@ -88,8 +88,8 @@ struct Tuning {
   std::vector<Effect> effects;        ///< of the best: largest gain first
   Counts counts;
   std::map<std::string, std::size_t> refusals;
-  /// No configuration that was screened is faster: the best time, or the least bound of what was
-  /// not simulated. Of the whole space where it is proved.
+  /// No configuration of the space takes less: the best time, or the least bound of what is open.
+  /// Of a search that was interrupted: no configuration that was screened.
   Seconds bound;
   bool is_proved = false;  ///< nothing is left open
   bool is_interrupted = false;

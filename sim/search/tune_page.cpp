@@ -39,13 +39,14 @@ Html summary(const TuneReport& r) {
   const bool has_today = t.today.trial.has_value();
   std::vector<page::Figure> figures = {
       {"Best iteration", to_text(best.iteration_time),
-       has_today ? percent(best.pace() / t.today.trial->pace() - 1) + " of today"
-                 : ""},
+       has_today ? percent(best.pace() / t.today.trial->pace() - 1) + " of today" : ""},
       {"Throughput", number_text(best.tokens_per_second) + " tokens/s", ""},
       {"Changes", std::to_string(t.best->changes.size()), join(t.best->changes, ", ")}};
   if (!r.is_grid) {
-    figures.push_back(
-        {"Bound", to_text(t.bound), t.is_proved ? "none is faster: proved" : "of those looked at"});
+    figures.push_back({"Bound", to_text(t.bound),
+                       t.is_interrupted ? "of those looked at"
+                       : t.is_proved    ? "none is faster: proved"
+                                        : "no choice takes less; not proved that one does"});
   }
   Html html = page::figures(figures);
   if (t.is_interrupted) html += page::paragraphs("Interrupted: the best so far.");

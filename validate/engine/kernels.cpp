@@ -136,7 +136,7 @@ void do_copy(std::span<const std::byte> from, std::span<std::byte> to) {
   std::memcpy(to.data() + rest, from.data() + rest, from.size() - rest);
 }
 
-void do_adam(const AdamStep& adam, Carving own, std::int64_t k, std::int64_t n) {
+void do_adam(const AdamStep& adam, Carving own, std::int64_t k, std::int64_t n, int threads) {
   const auto [first, last] = slice(adam.parameters, k, n, page);
   const auto from = static_cast<std::size_t>(first), count = static_cast<std::size_t>(last - first);
   const auto p = own.take<float>(adam.parameters).subspan(from, count);
@@ -144,14 +144,14 @@ void do_adam(const AdamStep& adam, Carving own, std::int64_t k, std::int64_t n) 
   const auto v = own.take<float>(adam.parameters).subspan(from, count);
   if (adam.gradient == DType::fp32) {
     const auto g = own.take<float>(adam.parameters).subspan(from, count);
-    cpu::adam(p, m, v, g, {}, one_thread);
+    cpu::adam(p, m, v, g, {}, threads);
   } else {
     const auto g = own.take<cpu::half>(adam.parameters).subspan(from, count);
-    cpu::adam(p, m, v, g, adam.gradient, {}, {}, one_thread);
+    cpu::adam(p, m, v, g, adam.gradient, {}, {}, threads);
   }
 }
 
-void do_cast(const Cast& cast, Carving own, std::int64_t k, std::int64_t n) {
+void do_cast(const Cast& cast, Carving own, std::int64_t k, std::int64_t n, int threads) {
   const auto [first, last] = slice(cast.elements, k, n, page);
   const auto at = static_cast<std::size_t>(first), count = static_cast<std::size_t>(last - first);
   const auto in = own.bytes(size_of(cast.from) * cast.elements);
@@ -165,10 +165,10 @@ void do_cast(const Cast& cast, Carving own, std::int64_t k, std::int64_t n) {
     std::memcpy(out.data() + at * size, in.data() + at * size, count * size);
   } else if (cast.from == DType::fp32) {
     cpu::cast(std::span(floats_in + at, count), cast.to, std::span(halves_out + at, count),
-              one_thread);
+              threads);
   } else {
     cpu::cast(std::span(halves_in + at, count), cast.from, std::span(floats_out + at, count),
-              one_thread);
+              threads);
   }
 }
 

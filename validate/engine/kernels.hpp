@@ -42,8 +42,8 @@ Slice slice(std::int64_t size, std::int64_t k, std::int64_t n, std::int64_t grai
 /// By stores that pass the caches, as the copy engine of a GPU does, so that the rate does not hang
 /// on the size; both begin at a multiple of 64 bytes and have the same length.
 void do_copy(std::span<const std::byte> from, std::span<std::byte> to);
-void do_adam(const AdamStep& adam, Carving own, std::int64_t k, std::int64_t n);
-void do_cast(const Cast& cast, Carving own, std::int64_t k, std::int64_t n);
+void do_adam(const AdamStep& adam, Carving own, std::int64_t k, std::int64_t n, int threads = 1);
+void do_cast(const Cast& cast, Carving own, std::int64_t k, std::int64_t n, int threads = 1);
 /// The copies and sums that the members on this machine do, one after the other.
 void do_collective(const Collective& collective, Carving own, std::int64_t k, std::int64_t n);
 /// All FLOPs of a kernel as matrix products of its shape, in fp32 whatever its type, all bytes of

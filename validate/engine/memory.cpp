@@ -36,20 +36,79 @@ std::int64_t addresses_of(const Plan& plan, PoolId pool) {
 
 }  // namespace
 
-Memories::Memories(const Plan& plan, Sharing sharing)
+Memories::Memories(const Plan& plan, Sharing sharing, Devices devices)
     : plan_(plan),
       arenas_(plan.pools.size()),
       offsets_(plan.buffers.size(), nowhere),
-      is_counted_(plan.buffers.size()) {
+      is_counted_(plan.buffers.size()),
+      devices_(std::move(devices)) {
   for (std::size_t p = 0; p < arenas_.size(); ++p) {
     const std::int64_t addresses = addresses_of(plan, static_cast<PoolId>(p));
     if (!has_memory(plan.pools[p]) || addresses == 0) continue;
-    Arena& arena = arenas_[p];
-    arena.memory =
-        Mapping(static_cast<std::size_t>(addresses), sharing, "pool " + plan.pools[p].name);
-    const auto bytes = arena.memory.bytes();
-    madvise(bytes.data(), bytes.size(), MADV_HUGEPAGE);  // may be refused; small pages do as well
-    arena.gaps = Gaps(addresses);
+    const Pool& pool = plan.pools[p];
+    if (pool.place.tier == Tier::gpu && !devices_.empty()) {
+      arenas_[p].device = devices_.at(pool.place.index).get();
+    } else {
+      map(arenas_[p], pool, addresses, sharing);
+    }
+  }
+}
+
+// Pieces that are pinned begin at a multiple of their size.
+void Memories::map(Arena& arena, const Pool& pool, std::int64_t addresses, Sharing sharing) const {
+  const std::size_t piece = devices_.empty() ? 1 : Device::pinned_piece;
+  const std::size_t pieces = (static_cast<std::size_t>(addresses) + piece - 1) / piece;
+  const std::size_t size = pieces * piece + piece - 1;
+  arena.memory = Mapping(size, sharing, "pool " + pool.name);
+  const auto bytes = arena.memory.bytes();
+  madvise(bytes.data(), bytes.size(), MADV_HUGEPAGE);  // may be refused; small pages do as well
+  const std::size_t over = reinterpret_cast<std::uintptr_t>(bytes.data()) % piece;
+  arena.base = bytes.data() + (over == 0 ? 0 : piece - over);
+  arena.gaps = Gaps(addresses);
+  if (!devices_.empty()) arena.pinned.resize(pieces);
+}
+
+Memories::~Memories() {
+  for (std::size_t b = 0; b < offsets_.size(); ++b) {
+    const Arena& arena = arenas_[index(plan_.buffers[b].pool)];
+    if (arena.device != nullptr && offsets_[b] != nowhere) arena.device->free(at(offsets_[b]));
+  }
+  for (const Arena& arena : arenas_) {
+    for (std::size_t p = 0; p < arena.pinned.size(); ++p) {
+      if (arena.pinned[p] != 0)
+        devices_[0]->unpin({arena.base + p * Device::pinned_piece, Device::pinned_piece});
+    }
+  }
+}
+
+std::int64_t Memories::on_device(const Arena& arena, const Buffer& buffer, TaskId task) const {
+  try {
+    return reinterpret_cast<std::int64_t>(
+        arena.device->allocate(std::max<std::int64_t>(buffer.bytes, 1)));
+  } catch (const MachineError& error) {
+    throw MachineError(fmt::format("{}; {}", overfull(buffer, task), error.what()));
+  }
+}
+
+std::int64_t Memories::on_host(Arena& arena, const Buffer& buffer) const {
+  const auto offset = arena.gaps.take(buffer.bytes);
+  if (!offset) {
+    throw MachineError(fmt::format("pool {}: no gap of {} bytes among {} bytes of addresses",
+                                   plan_.pools[index(buffer.pool)].name, buffer.bytes,
+                                   arena.memory.bytes().size()));
+  }
+  if (!devices_.empty()) pin(arena, *offset, buffer.bytes);
+  return *offset;
+}
+
+void Memories::pin(Arena& arena, std::int64_t offset, std::int64_t bytes) const {
+  const auto piece = static_cast<std::int64_t>(Device::pinned_piece);
+  const std::int64_t end = offset + std::max<std::int64_t>(bytes, 1);
+  for (auto p = static_cast<std::size_t>(offset / piece);
+       static_cast<std::int64_t>(p) * piece < end; ++p) {
+    if (arena.pinned[p] != 0) continue;
+    devices_[0]->pin({arena.base + p * Device::pinned_piece, Device::pinned_piece});
+    arena.pinned[p] = 1;
   }
 }
 
@@ -62,15 +121,9 @@ void Memories::allocate(BufferId id, TaskId task) {
     throw MachineError(overfull(buffer, task));
   }
   ensure(offsets_[index(id)] == nowhere, "a buffer is allocated once");
-  offsets_[index(id)] = 0;
-  if (has_memory(pool)) {
-    const auto offset = arena.gaps.take(buffer.bytes);
-    if (!offset) {
-      throw MachineError(fmt::format("pool {}: no gap of {} bytes among {} bytes of addresses",
-                                     pool.name, buffer.bytes, arena.memory.bytes().size()));
-    }
-    offsets_[index(id)] = *offset;
-  }
+  offsets_[index(id)] = arena.device != nullptr ? on_device(arena, buffer, task)
+                        : has_memory(pool)      ? on_host(arena, buffer)
+                                                : 0;
   is_counted_[index(id)] = true;
   arena.level = level;
   arena.peak = std::max(arena.peak, level);
@@ -87,18 +140,20 @@ void Memories::free(BufferId id) {
   const Buffer& buffer = plan_.buffers[index(id)];
   ensure(offsets_[index(id)] != nowhere, "a buffer is freed after its allocation");
   if (is_counted_[index(id)]) let_go(id);
-  if (has_memory(plan_.pools[index(buffer.pool)]))
-    arenas_[index(buffer.pool)].gaps.give_back(offsets_[index(id)], buffer.bytes);
+  Arena& arena = arenas_[index(buffer.pool)];
+  if (arena.base != nullptr) arena.gaps.give_back(offsets_[index(id)], buffer.bytes);
+  if (arena.device != nullptr) arena.device->free(at(offsets_[index(id)]));
   offsets_[index(id)] = nowhere;
 }
 
 std::span<std::byte> Memories::bytes_of(BufferId id) const {
   const Buffer& buffer = plan_.buffers[index(id)];
-  const auto all = arenas_[index(buffer.pool)].memory.bytes();
-  const std::int64_t offset = offsets_[index(id)];
-  if (all.empty() || offset == nowhere) return {};
-  return all.subspan(static_cast<std::size_t>(offset),
-                     static_cast<std::size_t>(whole_pages(buffer.bytes)));
+  const Arena& arena = arenas_[index(buffer.pool)];
+  if (offsets_[index(id)] == nowhere) return {};
+  if (arena.device != nullptr)
+    return {at(offsets_[index(id)]), static_cast<std::size_t>(buffer.bytes)};
+  if (arena.base == nullptr) return {};
+  return {arena.base + offsets_[index(id)], static_cast<std::size_t>(whole_pages(buffer.bytes))};
 }
 
 std::string Memories::overfull(const Buffer& buffer, TaskId task) const {

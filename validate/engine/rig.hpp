@@ -10,6 +10,7 @@
 #include "models/machine.hpp"
 #include "sim/plan/plan.hpp"
 #include "sim/timeline/timeline.hpp"
+#include "validate/engine/device.hpp"
 
 /// The real machine, held by our program, and the executor of plans on it.
 namespace tidegate {
@@ -37,6 +38,10 @@ struct Rig {
   /// native rig would measure and no profile knows.
   std::int64_t pages_per_check = 1;
   std::vector<FileFault> faults;
+  /// Real GPUs, of a native rig: their memory holds the buffers of their pools, they run kernels
+  /// and copies, and Adam and casts have all cores. Without any, host memory and one core stand for
+  /// each.
+  Devices devices;
 };
 
 /// A folder for each storage path of the machine: those that were asked for, in the order of the
@@ -55,15 +60,17 @@ struct Execution {
 /// Runs a plan for real: threads, copies, files, locks and time.
 ///
 /// Every lane is as many threads as its width. Every buffer takes its bytes from the arena of its
-/// pool (memory.hpp); host memory stands for that of GPUs. Copies move bytes from a buffer that the
-/// task frees, if it frees one that large in that memory, to one that it allocates; otherwise from
-/// and to memory of the thread's own, which holds ordinary numbers. Files are files (files.hpp),
-/// written over once before the first task. Adam and casts the kernels that
+/// pool (memory.hpp); host memory stands for that of GPUs where the rig has none. Copies move bytes
+/// from a buffer that the task frees, if it frees one that large in that memory, to one that it
+/// allocates; otherwise from and to memory of the thread's own, which holds ordinary numbers. Files
+/// are files (files.hpp), written over once before the first task. Adam and casts the kernels that
 /// calibration measures, a collective the copies and sums of its ring in the memory of one process.
 ///
 /// Throws MachineError, naming pool and task, when a pool is full, and naming path, offset and task
 /// when a file fails or its bytes are not those that were written; InputError when the rig lacks a
-/// folder or cannot be paced. Then no thread is left, and no file (scratch files have no name).
+/// folder or a GPU, or cannot be paced, and for what real GPUs are not used for yet: collectives
+/// between ranks, and files straight to and from their memory. Then no thread is left, and no file
+/// (scratch files have no name).
 Execution run_on(const Rig& rig, const Plan& plan);
 inline Timeline execute(const Plan& plan, const Rig& rig) { return run_on(rig, plan).timeline; }
 

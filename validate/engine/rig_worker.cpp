@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include <fmt/core.h>
 #include <sched.h>
 #include <sys/prctl.h>
 
@@ -51,13 +52,89 @@ RigWorker::RigWorker(const Plan& plan, const Rig& rig, RigUse use)
     : plan_(plan),
       rig_(rig),
       use_(use),
-      memories_(plan, use.memory),
+      memories_(plan, use.memory, rig.devices),
       files_(plan, rig.folders, use.is_meant),
-      kits_(seats_of(plan)) {
+      kits_(seats_of(plan)),
+      host_threads_(rig.devices.empty() ? 1 : rig::host_facts().logical_cores) {
+  check_devices();
   if (rig.pace == Pace::paced) pacer_.emplace(rig.machine.resources(), price(plan, rig.machine));
 }
 
 RigWorker::~RigWorker() = default;
+
+namespace {
+
+/// The GPU of a work that one has a part in, other than a collective.
+struct GpuOf {
+  using Number = std::optional<std::uint16_t>;
+  static Number of(Place place) {
+    return place.tier == Tier::gpu ? Number(place.index) : std::nullopt;
+  }
+  Number operator()(const Compute& compute) const { return compute.gpu; }
+  Number operator()(const Copy& copy) const { return of(copy.from) ? of(copy.from) : of(copy.to); }
+  template <class Other>
+  Number operator()(const Other&) const {
+    return std::nullopt;
+  }
+};
+
+void check_gpu_work(const Work& work, std::size_t devices) {
+  const auto gpu = std::visit(GpuOf{}, work);
+  if (gpu && *gpu >= devices) {
+    throw InputError(
+        fmt::format("the plan uses GPU {}; this machine has {}, counted from 0", *gpu, devices));
+  }
+  const auto* collective = std::get_if<Collective>(&work);
+  if (collective != nullptr && !is_nothing(work)) {
+    throw InputError(
+        "the plan has collectives between GPUs, which real GPUs do not run here yet; "
+        "take a scenario of one rank");
+  }
+  const auto* io = std::get_if<FileIo>(&work);
+  if (io != nullptr && io->memory.tier == Tier::gpu) {
+    throw InputError(
+        "the plan moves files straight to and from GPU memory, which is not done here "
+        "yet; set gpudirect: false");
+  }
+}
+
+}  // namespace
+
+void RigWorker::check_devices() const {
+  if (rig_.devices.empty()) return;
+  if (rig_.pace == Pace::paced) {
+    throw InputError(
+        "a paced rig holds GPUs to stated speeds, which real ones are not; take a "
+        "native one");
+  }
+  ensure(!use_.is_meant, "what tasks mean is computed on the host");
+  for (const Work& work : plan_.works) check_gpu_work(work, rig_.devices.size());
+}
+
+void RigWorker::sit_down_at_device(Kit& kit, LaneId lane) {
+  std::vector<Kernel> kernels;
+  std::int64_t copied = 0;
+  bool is_pinned = true;
+  std::optional<std::uint16_t> gpu;
+  for (std::uint32_t t = 0; t < plan_.size(); ++t) {
+    if (plan_.tasks[t].lane != lane) continue;
+    const Work& work = plan_.work(TaskId{t});
+    if (const auto of_work = std::visit(GpuOf{}, work)) gpu = of_work;
+    if (const auto* compute = std::get_if<Compute>(&work)) {
+      for (const Kernel& k : compute->kernels) {
+        if (std::ranges::find(kernels, k) == kernels.end()) kernels.push_back(k);
+      }
+    } else if (const auto* copy = std::get_if<Copy>(&work)) {
+      copied = std::max(copied, static_cast<std::int64_t>(std::ceil(copy->bytes.value())));
+      is_pinned &= copy->pinning == Pinning::pinned;
+    }
+  }
+  if (!gpu) return;
+  const std::shared_ptr<Device>& device = rig_.devices.at(*gpu);
+  if (is_pinned && kit.memory.size() > 0) kit.pinned = PinnedPages(device, kit.memory.bytes());
+  if (copied > 0) kit.on_device = DeviceMemory(device, copied);
+  kit.device = device->sit_down(kernels);
+}
 
 // Memory for the largest work of the lane, and a queue as deep as its deepest. Pages are those that
 // calibration measures with, and those of the arenas (memory.hpp): huge ones for files and copies,
@@ -72,7 +149,7 @@ void RigWorker::sit_down(Seat seat) {
     has_files |= std::holds_alternative<FileIo>(work);
     has_copies |= std::holds_alternative<Copy>(work);
     if (is_done_elsewhere(TaskId{t})) continue;
-    most = std::max(most, own_memory(work, rig_.pace == Pace::native));
+    most = std::max(most, own_memory(work, rig_.pace == Pace::native && rig_.devices.empty()));
   }
   kit.number = seat.number;
   using Pages = rig::HostBuffer::Pages;
@@ -81,6 +158,7 @@ void RigWorker::sit_down(Seat seat) {
     kit.memory = rig::HostBuffer(static_cast<std::size_t>(most), pages);
     fill_ordinary(kit.memory.bytes());
   }
+  if (!rig_.devices.empty()) sit_down_at_device(kit, seat.lane);
   if (has_files) kit.queue = rig::make_io_queue(queue_options(seat.lane));
   if (rig_.pace == Pace::paced || (has_files && most > 0)) wake_in_time();
 }
@@ -161,11 +239,15 @@ RigWorker::Part RigWorker::part_of(TaskId task, Kit& kit, Clock::time_point star
     }
     Part operator()(const AdamStep& adam) const {
       const Carving own(kit.memory.bytes());
-      return [&adam, own](auto k, auto n) { do_adam(adam, own, k, n); };
+      return [&adam, own, threads = worker.host_threads_](auto k, auto n) {
+        do_adam(adam, own, k, n, threads);
+      };
     }
     Part operator()(const Cast& cast) const {
       const Carving own(kit.memory.bytes());
-      return [&cast, own](auto k, auto n) { do_cast(cast, own, k, n); };
+      return [&cast, own, threads = worker.host_threads_](auto k, auto n) {
+        do_cast(cast, own, k, n, threads);
+      };
     }
     Part operator()(const Collective& collective) const {
       const Carving own(kit.memory.bytes());
@@ -178,6 +260,8 @@ RigWorker::Part RigWorker::part_of(TaskId task, Kit& kit, Clock::time_point star
 // A paced GPU is not there: its kernels are time.
 RigWorker::Part RigWorker::computing(const Compute& compute, Kit& kit) const {
   if (pacer_) return {};
+  if (kit.device != nullptr)
+    return [&compute, &kit](auto, auto) { kit.device->run(compute.kernels); };
   return [this, &compute, own = Carving(kit.memory.bytes())](auto, auto) {
     for (const Kernel& kernel : compute.kernels) {
       check_stop();
@@ -187,6 +271,8 @@ RigWorker::Part RigWorker::computing(const Compute& compute, Kit& kit) const {
 }
 
 RigWorker::Part RigWorker::copying(TaskId task, const Copy& copy, Kit& kit) const {
+  const bool has_gpu = copy.from.tier == Tier::gpu || copy.to.tier == Tier::gpu;
+  if (has_gpu && kit.device != nullptr) return copying_by(*kit.device, task, copy, kit);
   Carving own(kit.memory.bytes());
   const auto bytes = static_cast<std::int64_t>(std::ceil(copy.bytes.value()));
   std::span<std::byte> from = buffer_of(task, Effect::Kind::free, copy.from, copy.bytes);
@@ -198,6 +284,23 @@ RigWorker::Part RigWorker::copying(TaskId task, const Copy& copy, Kit& kit) cons
     const auto at = static_cast<std::size_t>(part.first),
                size = static_cast<std::size_t>(part.size());
     do_copy(from.subspan(at, size), to.subspan(at, size));
+  };
+}
+
+RigWorker::Part RigWorker::copying_by(DeviceSeat& device, TaskId task, const Copy& copy,
+                                      Kit& kit) const {
+  const auto bytes = static_cast<std::size_t>(std::ceil(copy.bytes.value()));
+  const auto own = [&](Place place) {
+    return place.tier == Tier::gpu ? kit.on_device.bytes() : kit.memory.bytes();
+  };
+  std::span<std::byte> from = buffer_of(task, Effect::Kind::free, copy.from, copy.bytes);
+  std::span<std::byte> to = buffer_of(task, Effect::Kind::allocate, copy.to, copy.bytes);
+  // Buffers of the host are pinned; what is pageable is the thread's own.
+  const bool is_own = copy.pinning == Pinning::pageable;
+  if (from.empty() || (is_own && copy.from.tier == Tier::host)) from = own(copy.from);
+  if (to.empty() || (is_own && copy.to.tier == Tier::host)) to = own(copy.to);
+  return [&device, from = from.first(bytes), to = to.first(bytes)](auto, auto) {
+    device.copy(from, to);
   };
 }
 

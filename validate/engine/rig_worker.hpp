@@ -11,6 +11,7 @@
 #include "calib/rig/host_buffer.hpp"
 #include "calib/rig/io_queue.hpp"
 #include "sim/plan/plan.hpp"
+#include "validate/engine/device.hpp"
 #include "validate/engine/files.hpp"
 #include "validate/engine/memory.hpp"
 #include "validate/engine/pacer.hpp"
@@ -57,9 +58,12 @@ class RigWorker : public Worker {
             std::size_t first_page, std::span<std::byte> bytes) const;
 
  private:
-  /// What a thread has for itself.
+  /// What a thread has for itself. The device is that of all GPU works of its lane.
   struct Kit {
     rig::HostBuffer memory;
+    PinnedPages pinned;  ///< of `memory`, where the lane has a device
+    DeviceMemory on_device;
+    std::unique_ptr<DeviceSeat> device;
     std::unique_ptr<rig::IoQueue> queue;
     std::uint64_t number = 0, written = 0;  ///< of the thread; file works so far
   };
@@ -73,8 +77,11 @@ class RigWorker : public Worker {
   Files files_;
   std::optional<Pacer> pacer_;
   std::vector<Kit> kits_;  // by seat
+  int host_threads_;       // of Adam and casts; where GPUs are real, what a profile says of them
   std::atomic<bool> is_stopped_ = false;
 
+  void check_devices() const;
+  void sit_down_at_device(Kit& kit, LaneId lane);
   rig::IoOptions queue_options(LaneId lane) const;
   Clock::time_point run_paced(TaskId task, const Part& part, Clock::time_point start);
   void sleep_until(Clock::time_point when) const;
@@ -84,6 +91,7 @@ class RigWorker : public Worker {
   Part part_of(TaskId task, Kit& kit, Clock::time_point start);
   Part computing(const Compute& compute, Kit& kit) const;
   Part copying(TaskId task, const Copy& copy, Kit& kit) const;
+  Part copying_by(DeviceSeat& device, TaskId task, const Copy& copy, Kit& kit) const;
   Part reading(TaskId task, const FileIo& io, Kit& kit);
   Part writing(TaskId task, const FileIo& io, Kit& kit);
   void transfer(TaskId task, const FileKey& key, Direction direction, rig::IoQueue& queue,

@@ -53,7 +53,9 @@ Expected expect(Scenario& scenario, const TrialOptions& options) {
   Rig rig{.machine = scenario.machine,
           .pace = options.pace,
           .folders = folders_of(scenario.machine, options.storage),
-          .pages_per_check = options.pace == Pace::native ? pages_per_native_check : 1};
+          .pages_per_check = options.pace == Pace::native ? pages_per_native_check : 1,
+          .faults = {},
+          .devices = options.devices};
   return {.plan = std::move(p.plan),
           .demands = std::move(p.demands),
           .resources = std::move(p.resources),

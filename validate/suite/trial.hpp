@@ -19,6 +19,7 @@ struct TrialOptions {
   Pace pace = Pace::paced;
   /// Folders of the storage paths in the profile's order; one serves them all.
   std::vector<std::string> storage;
+  Devices devices;   ///< real GPUs of a native run
   double scale = 1;  ///< of all sizes (validate/engine/scale.hpp)
   double gate = 0.08;
   /// Runs at most, until the lateness of the host (Comparison::floor) is below `calm`; the run with

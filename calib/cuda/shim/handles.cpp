@@ -47,6 +47,11 @@ int device_count(const char** why) {
   return 0;
 }
 
+void sleep_while_waiting(int device) {
+  const OnDevice here(device);
+  TIDEGATE_CUDA(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync));
+}
+
 OnDevice::OnDevice(int device) {
   TIDEGATE_CUDA(cudaGetDevice(&before_));
   TIDEGATE_CUDA(cudaSetDevice(device));

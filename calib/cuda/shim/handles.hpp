@@ -21,6 +21,9 @@ using EventHandle = CUevent_st*;
 /// 0.
 int device_count(const char** why = nullptr);
 
+/// From now on threads that wait for this GPU sleep instead of keeping a core busy.
+void sleep_while_waiting(int device);
+
 /// Makes a GPU current in this thread while it lives.
 class OnDevice {
  public:

@@ -110,6 +110,22 @@ TEST_CASE("products of 16 bits are rows of their own, or it is said why they are
   }
 }
 
+// What is granted to rounding differs between sizes and types.
+TEST_CASE("attention is verified at every length and type that is measured", "[bench]") {
+  for (const BenchEntry& entry : bench_table()) {
+    if (entry.name != "attention") continue;
+    for (const Effort effort : {Effort::standard, Effort::full}) {
+      const auto bench = entry.make(small(effort));
+      bench->prepare();
+      const std::vector<Row> rows = bench->rows();
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        INFO(place(rows[i]));
+        CHECK(bench->sample(i).is_verified);
+      }
+    }
+  }
+}
+
 TEST_CASE("noise says how long each piece of work took", "[bench]") {
   for (const BenchEntry& entry : bench_table()) {
     if (entry.name != "noise") continue;

@@ -309,3 +309,35 @@ TEST_CASE("a policy of another machine that would change the batch is not taken"
   start = better_start(std::move(start), job, {{{"workload.accumulation", "1"}}});
   CHECK(start.sets == before);
 }
+
+TEST_CASE("where all of it fits on the GPU, no search is too short to find that", "[plan]") {
+  // Without a policy the search begins with the states in files: 4 million parameters, which take
+  // 64 MB of the card's 24 GB.
+  const TemporaryFolder folder;
+  const Job job = job_of(scenario_source(folder.write("s.yaml", scenario_text)), {}, 1e9, 4);
+  const Catalog catalog = read_catalog(folder.write("c.yaml", test::small_catalog()));
+  const Build build = builds_of(catalog).front();
+  AssessOptions options = few().assess;
+  options.simulations = 1;
+  const Assessment a = assess(catalog, build, job, options);
+  REQUIRE(a.is_trained());
+  CHECK_THAT(a.policy, Containing("optimizer on the GPU"));
+  CHECK(!a.usage.drive_life_years);
+  CHECK(a.iteration_time < start_of(catalog, build, job).evaluator->simulate({}).iteration_time);
+}
+
+TEST_CASE("where nothing fits but what is offloaded, the search begins there", "[plan]") {
+  // 12 blocks of width 4096, 12 · 12 · 4096² = 2.4e9 parameters at least: states of 39 GB or more
+  // are too much for 24 GB.
+  const TemporaryFolder folder;
+  const Job job = job_of(
+      scenario_source(folder.write("s.yaml",
+                                   "workload: {network: {layers: 12, hidden: 4096, heads: 32, "
+                                   "vocabulary: 1000}, sequence: 128}\n")),
+      {}, 1e9, 4);
+  const Catalog catalog = read_catalog(folder.write("c.yaml", test::small_catalog()));
+  Start start = start_of(catalog, builds_of(catalog).front(), job);
+  start = better_start(std::move(start), job, {});
+  CHECK(start.evaluator->simulate({}).fits);
+  CHECK_THAT(start.note, !Containing("on the GPU"));
+}

@@ -114,6 +114,35 @@ TEST_CASE("the tuned configuration is the optimum of small spaces", "[tune]") {
   }
 }
 
+// Given up after one simulation: nearly everything is open.
+TEST_CASE("nothing of a space takes less than the bound of what was left open", "[tune]") {
+  for (const Small& small : {small_spaces[0], small_spaces[2], small_spaces[4]}) {
+    INFO(small.file);
+    const Evaluator evaluator(scenario_source(scenarios + small.file), small.overrides);
+    const Space all = grid(evaluator, small);
+    Space refined = all;
+    refined.crossed = 1;
+    for (std::size_t a = 1; a < refined.axes.size(); ++a) {
+      Axis& axis = refined.axes[a];
+      for (std::uint16_t o = 0; o < axis.options.size(); ++o) axis.fastest.push_back(o);
+      axis.lean_gpu = axis.lean_host = axis.fastest;
+    }
+    const Tuning tuning = tune(evaluator, refined, {.most_simulations = 1});
+    CHECK_FALSE(tuning.is_proved);
+    CHECK(tuning.counts.open > 0);
+    REQUIRE(tuning.best);
+    CHECK(tuning.bound < tuning.best->trial->iteration_time);
+    CHECK(tuning.bound.value() <= exhaustive(small, all));
+    // As high as the bounds of all combinations allow.
+    Seconds least = tuning.best->trial->iteration_time;
+    for (const Picks& picks : all.crossed_picks()) {
+      const Screening s = evaluator.screen(all.sets_of(picks));
+      if (s.refusal.empty() && s.bound.may_fit()) least = std::min(least, s.bound.time);
+    }
+    CHECK(tuning.bound == least);
+  }
+}
+
 TEST_CASE("bounds spare simulations and count what they spare", "[tune]") {
   const Small& small = small_spaces[1];
   const Evaluator evaluator(scenario_source(scenarios + small.file), small.overrides);
