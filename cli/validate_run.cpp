@@ -95,9 +95,22 @@ int interruptible(Command&& command) {
   try {
     return command();
   } catch (const rig::Interrupted&) {
-    say("interrupted; no file is left\n");
+    say("interrupted; no scratch file is left\n");
     return interrupted;
   }
+}
+
+int code_of(Verdict verdict) {
+  constexpr int inconclusive = 5;
+  switch (verdict) {
+    case Verdict::agrees:
+      return 0;
+    case Verdict::differs:
+      return 1;
+    case Verdict::inconclusive:
+      return inconclusive;
+  }
+  return 1;
 }
 
 int run_command(const RunFlags& flags) {
@@ -124,7 +137,7 @@ int run_command(const RunFlags& flags) {
              page::comparison_page(scenario.name, scenario.machine.name(), e.plan, e.predicted,
                                    trial.measured.timeline, trial.comparison));
   print(flags.json ? to_json(trial.comparison) : to_text(trial.comparison));
-  return trial.comparison.verdict == Verdict::differs ? 1 : 0;
+  return code_of(trial.comparison.verdict);
 }
 
 // On a terminal one line that changes; else a line for each, half a minute apart at least.
@@ -143,19 +156,6 @@ class Progress {
  private:
   std::chrono::steady_clock::time_point next_{};
 };
-
-int code_of(Verdict verdict) {
-  constexpr int inconclusive = 5;
-  switch (verdict) {
-    case Verdict::agrees:
-      return 0;
-    case Verdict::differs:
-      return 1;
-    case Verdict::inconclusive:
-      return inconclusive;
-  }
-  return 1;
-}
 
 int native_command(const SuiteFlags& flags) {
   use_blas_well();
@@ -187,7 +187,7 @@ int suite_command(const SuiteFlags& flags) {
   Progress::wipe();
   write_page(flags.html, page::suite_page(suite));
   print(flags.json ? to_json(suite) : to_text(suite));
-  return suite.holds() ? 0 : 1;
+  return code_of(suite.verdict());
 }
 
 }  // namespace

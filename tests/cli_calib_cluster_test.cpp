@@ -1,4 +1,3 @@
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -6,12 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"
+#include "tests/mpirun.hpp"
 #include "tests/subprocess.hpp"
 
 /// `tidegate calib` on two processes of one machine, as a cluster would run it. Numbers are not
 /// looked at: other tests may run meanwhile (--ungated).
 
 using nlohmann::json;
+using tidegate::test::allow_any_number;
 using tidegate::test::Finished;
 using tidegate::test::TemporaryFolder;
 namespace fs = std::filesystem;
@@ -19,13 +20,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using Words = std::vector<std::string>;
-
-// Open MPI asks whether root, and more processes than cores, are meant.
-void allow_any_number() {
-  setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-  setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-  setenv("OMPI_MCA_rmaps_base_oversubscribe", "1", 1);
-}
 
 // mpirun -n COUNT tidegate calib FLAGS
 Finished on_all(int count, const Words& flags) {

@@ -73,6 +73,8 @@ TEST_CASE("beside other work a native suite concludes nothing and says so", "[cl
   const auto json = nlohmann::json::parse(run.out);
   CHECK(json.at("verdict") == "inconclusive");
   CHECK(json.at("conclusive") == 0);
+  CHECK(json.at("score").at("median_error").is_null());
+  CHECK(json.at("cases").at(0).at("measured_s").is_null());
   for (const auto& one : json.at("cases").at(0).at("runs")) {
     CHECK_THAT(one.at("spoiled").get<std::string>(), Containing("cores busy with other work"));
   }

@@ -13,7 +13,7 @@
 /// throttles and neighbours, each with what it saw. A number without them is not a measurement.
 ///
 /// `suspected` names what the evidence looks like, it does not prove it; `not_told` is said where
-/// the system does not count, or where noise is larger than the effect.
+/// the system does not count, or where noise is larger than the effect. All thresholds are assumed.
 namespace tidegate::calib {
 
 enum class Verdict : std::uint8_t { ok, suspected, not_told };

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -20,14 +21,16 @@ Check judge_processors(const rig::Readings& before, const rig::Readings& after) 
 }
 
 Check judge_neighbours(const rig::Foreign& foreign, const std::string& device) {
-  const auto traffic =
-      device.empty()
-          ? std::string("no device watched")
-          : fmt::format("{} on {}", to_text(BytesPerSecond(foreign.bytes_per_second)), device);
+  const std::optional<double>& bytes = foreign.bytes_per_second;
+  const std::string traffic = device.empty() ? "no device watched"
+                              : bytes
+                                  ? fmt::format("{} on {}", to_text(BytesPerSecond(*bytes)), device)
+                                  : "traffic on " + device + " is not counted";
   const auto numbers = fmt::format("others keep {:.2f} cores busy, {}", foreign.cores, traffic);
-  const bool is_bad = foreign.cores > 0.25 || foreign.bytes_per_second > 15e6;
-  return {"neighbours", is_bad ? Verdict::suspected : Verdict::ok,
-          is_bad ? numbers + ": rates are those beside them" : numbers};
+  if (foreign.cores > 0.25 || bytes.value_or(0) > 15e6)
+    return {"neighbours", Verdict::suspected, numbers + ": rates are those beside them"};
+  const bool is_told = device.empty() || bytes;
+  return {"neighbours", is_told ? Verdict::ok : Verdict::not_told, numbers};
 }
 
 Check judge_ceilings(const Measurements& measurements) {

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <numeric>
+#include <exception>
+#include <limits>
 #include <thread>
 
+#include <fmt/core.h>
 #include <mpi.h>
 
 #include "calib/cluster/alone.hpp"
@@ -21,28 +23,43 @@ void check(int code, const char* what) {
                      std::string(text.data(), static_cast<std::size_t>(length)));
 }
 
+// MPI counts in 32 bits.
+int length_of(const std::string& text) {
+  if (text.size() > static_cast<std::size_t>(std::numeric_limits<int>::max()))
+    throw MachineError(fmt::format("MPI: a text of {} bytes is too long", text.size()));
+  return static_cast<int>(text.size());
+}
+
 class MpiTeam : public Team {
  public:
   MpiTeam() {
-    check(MPI_Init(nullptr, nullptr), "MPI_Init");
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int provided = 0;  // the threads of benches never call MPI
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+    check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(MPI_COMM_WORLD, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(MPI_COMM_WORLD, &size_), "MPI_Comm_size");
+    check(MPI_Comm_dup(MPI_COMM_WORLD, &leaving_), "MPI_Comm_dup");
     MPI_Comm here = MPI_COMM_NULL;
     check(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &here),
           "MPI_Comm_split_type");
-    MPI_Comm_rank(here, &rank_on_host_);
+    check(MPI_Comm_rank(here, &rank_on_host_), "MPI_Comm_rank");
     int first = rank_;
-    MPI_Bcast(&first, 1, MPI_INT, 0, here);
-    MPI_Comm_free(&here);
+    check(MPI_Bcast(&first, 1, MPI_INT, 0, here), "MPI_Bcast");
+    check(MPI_Comm_free(&here), "MPI_Comm_free");
     std::vector<int> firsts(static_cast<std::size_t>(size_));
-    MPI_Allgather(&first, 1, MPI_INT, firsts.data(), 1, MPI_INT, MPI_COMM_WORLD);
+    check(MPI_Allgather(&first, 1, MPI_INT, firsts.data(), 1, MPI_INT, MPI_COMM_WORLD),
+          "MPI_Allgather");
     std::ranges::sort(firsts);
     firsts.erase(std::ranges::unique(firsts).begin(), firsts.end());
     hosts_ = static_cast<int>(firsts.size());
     host_ = static_cast<int>(std::ranges::lower_bound(firsts, first) - firsts.begin());
   }
-  ~MpiTeam() override { MPI_Finalize(); }
+  // MPI_Finalize waits for all. Who fails alone leaves without it, so that the launcher ends the
+  // others, which wait for what never comes.
+  ~MpiTeam() override {
+    const bool has_failed = std::uncaught_exceptions() > 0;
+    if (all_leave(has_failed ? Patience::little : Patience::endless)) MPI_Finalize();
+  }
   MpiTeam(const MpiTeam&) = delete;
   MpiTeam& operator=(const MpiTeam&) = delete;
 
@@ -56,34 +73,31 @@ class MpiTeam : public Team {
   void barrier() override {
     MPI_Request request = MPI_REQUEST_NULL;
     check(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
-    int is_over = 0;
-    while (true) {
-      check(MPI_Test(&request, &is_over, MPI_STATUS_IGNORE), "MPI_Test");
-      if (is_over != 0) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
+    while (!is_over(request)) std::this_thread::sleep_for(between_looks);
   }
 
+  // One after the other: together they may be longer than MPI counts.
   std::vector<std::string> gather(const std::string& text) override {
-    const int own = static_cast<int>(text.size());
-    std::vector<int> sizes(static_cast<std::size_t>(size_)), starts(sizes.size());
-    check(MPI_Gather(&own, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Gather");
-    std::exclusive_scan(sizes.begin(), sizes.end(), starts.begin(), 0);
-    std::string all(static_cast<std::size_t>(std::accumulate(sizes.begin(), sizes.end(), 0)), ' ');
-    check(MPI_Gatherv(text.data(), own, MPI_CHAR, all.data(), sizes.data(), starts.data(), MPI_CHAR,
-                      0, MPI_COMM_WORLD),
-          "MPI_Gatherv");
+    int size = length_of(text);
     std::vector<std::string> texts;
-    if (rank_ != 0) return texts;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-      texts.push_back(
-          all.substr(static_cast<std::size_t>(starts[i]), static_cast<std::size_t>(sizes[i])));
+    if (rank_ != 0) {
+      check(MPI_Send(&size, 1, MPI_INT, 0, gathered, MPI_COMM_WORLD), "MPI_Send");
+      check(MPI_Send(text.data(), size, MPI_CHAR, 0, gathered, MPI_COMM_WORLD), "MPI_Send");
+      return texts;
+    }
+    texts.push_back(text);
+    for (int from = 1; from < size_; ++from) {
+      check(MPI_Recv(&size, 1, MPI_INT, from, gathered, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+            "MPI_Recv");
+      std::string& its = texts.emplace_back(static_cast<std::size_t>(size), ' ');
+      check(MPI_Recv(its.data(), size, MPI_CHAR, from, gathered, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+            "MPI_Recv");
     }
     return texts;
   }
 
   std::string broadcast(const std::string& text) override {
-    int size = static_cast<int>(text.size());
+    int size = length_of(text);
     check(MPI_Bcast(&size, 1, MPI_INT, 0, MPI_COMM_WORLD), "MPI_Bcast");
     std::string result = text;
     result.resize(static_cast<std::size_t>(size));
@@ -121,17 +135,47 @@ class MpiTeam : public Team {
     const int n = static_cast<int>(count);
     if (rank_ == 0) {
       const double began = MPI_Wtime();
-      MPI_Send(message_.data(), n, MPI_CHAR, peer, 1, MPI_COMM_WORLD);
-      MPI_Recv(message_.data(), n, MPI_CHAR, peer, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      check(MPI_Send(message_.data(), n, MPI_CHAR, peer, there, MPI_COMM_WORLD), "MPI_Send");
+      check(MPI_Recv(message_.data(), n, MPI_CHAR, peer, back, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+            "MPI_Recv");
       own = (MPI_Wtime() - began) / 2;
     } else if (rank_ == peer) {
-      MPI_Recv(message_.data(), n, MPI_CHAR, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      MPI_Send(message_.data(), n, MPI_CHAR, 0, 2, MPI_COMM_WORLD);
+      check(MPI_Recv(message_.data(), n, MPI_CHAR, 0, there, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
+            "MPI_Recv");
+      check(MPI_Send(message_.data(), n, MPI_CHAR, 0, back, MPI_COMM_WORLD), "MPI_Send");
     }
     return Seconds(slowest(own));
   }
 
  private:
+  enum class Patience : std::uint8_t { little, endless };
+  static constexpr int gathered = 1, there = 2, back = 3;  // tags
+  static constexpr std::chrono::milliseconds between_looks{2};
+
+  static bool is_over(MPI_Request& request) {
+    int flag = 0;
+    check(MPI_Test(&request, &flag, MPI_STATUS_IGNORE), "MPI_Test");
+    return flag != 0;
+  }
+
+  // Whether all are about to leave; with little patience false where one does not come for 5 s.
+  bool all_leave(Patience patience) noexcept {
+    constexpr std::chrono::seconds little{5};
+    const auto begun = std::chrono::steady_clock::now();
+    try {
+      MPI_Request request = MPI_REQUEST_NULL;
+      check(MPI_Ibarrier(leaving_, &request), "MPI_Ibarrier");
+      while (!is_over(request)) {
+        const bool is_late = std::chrono::steady_clock::now() - begun > little;
+        if (patience == Patience::little && is_late) return false;
+        std::this_thread::sleep_for(between_looks);
+      }
+    } catch (const MachineError&) {
+      return false;
+    }
+    return true;
+  }
+
   // To the microsecond, before something is timed.
   static void together() { check(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier"); }
 
@@ -142,6 +186,7 @@ class MpiTeam : public Team {
   }
 
   int rank_ = 0, size_ = 1, rank_on_host_ = 0, host_ = 0, hosts_ = 1;
+  MPI_Comm leaving_ = MPI_COMM_NULL;  // its barrier is the end
   std::vector<float> from_, to_;
   std::vector<char> message_;
 };

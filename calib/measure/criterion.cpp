@@ -37,9 +37,9 @@ std::string spoiled_by(const Row& row, const rig::Foreign& foreign, const GateLi
     return fmt::format("the quota of the control group stopped us in {} periods",
                        foreign.throttled);
   }
-  if (!is_cpu && foreign.bytes_per_second > limits.io_bytes) {
-    return fmt::format("{:.0f} MB/s of other traffic on {}", foreign.bytes_per_second / 1e6,
-                       row.device);
+  if (const double traffic = foreign.bytes_per_second.value_or(0);
+      !is_cpu && traffic > limits.io_bytes) {
+    return fmt::format("{:.0f} MB/s of other traffic on {}", traffic / 1e6, row.device);
   }
   return "";
 }

@@ -1,20 +1,9 @@
-#include <algorithm>
-#include <map>
-
-#include <fmt/core.h>
-
-#include "calib/node/sections.hpp"
+#include "calib/node/curves.hpp"
 #include "models/work.hpp"
 
 namespace tidegate::calib {
 namespace {
 
-using Rows = std::vector<const RowResult*>;
-
-double bytes_of(const Row& row) { return coordinate(row, "bytes"); }
-double product_flops(const Row& row) {
-  return 2 * coordinate(row, "m") * coordinate(row, "n") * coordinate(row, "k");
-}
 double attention_flops(const Row& row) {  // half of 4·heads·tokens²·dim, for causality
   const double tokens = coordinate(row, "tokens");
   return 2 * coordinate(row, "heads") * coordinate(row, "dim") * tokens * tokens;
@@ -25,42 +14,17 @@ Rows of_type(const Measurements& m, const char* quantity, const Setup& setup, DT
               static_cast<double>(type));
 }
 
-std::optional<Estimate> fastest(const Rows& rows) {
-  std::optional<Estimate> best;
-  for (const RowResult* row : rows) {
-    const Estimate e = estimate(*row);
-    if (!best || e.value > best->value) best = e;
-  }
-  return best;
-}
-
-// Parts of `peak` over the FLOPs of a kernel; of rows of one size the first.
-Entry curve(std::string key, const Rows& rows, double (*flops)(const Row&), double peak,
-            std::string source) {
-  std::map<double, double> points;
-  for (const RowResult* row : rows) points.emplace(flops(row->row), estimate(*row).value);
-  std::string text;
-  for (const auto& [size, value] : points) {
-    text += fmt::format("{}[{:.6g} MFLOP, {:.4f}]", text.empty() ? "" : ", ", size / 1e6,
-                        std::min(1.0, value / peak));
-  }
-  return {.key = std::move(key),
-          .text = "[" + text + "]",
-          .source = std::move(source),
-          .kind = Entry::Kind::points};
-}
-
 // Peak and efficiencies of one type of operands; `suffix` of the keys of its curves.
 void add_curves(SectionWriter& out, const Rows& products, const Rows& attentions, double peak,
                 const std::string& suffix) {
-  out.add(curve("gemm_efficiency" + suffix, products, product_flops, peak,
+  out.add(curve("gemm_efficiency" + suffix, products, in_mflop(product_flops), peak,
                 "measured: gemm over its fastest shape"));
   const Rows in_cache = with(attentions, "scores", 1);
   Entry attention =
       in_cache.empty()
-          ? curve("attention_efficiency" + suffix, products, product_flops, peak,
+          ? curve("attention_efficiency" + suffix, products, in_mflop(product_flops), peak,
                   "as matrix products of the same size")
-          : curve("attention_efficiency" + suffix, in_cache, attention_flops, peak,
+          : curve("attention_efficiency" + suffix, in_cache, in_mflop(attention_flops), peak,
                   "measured: attention with scores in a cache, over the fastest product");
   attention.is_assumed = in_cache.empty();
   out.add(std::move(attention));
@@ -90,16 +54,7 @@ void add_copies(SectionWriter& out, const Measurements& m) {
   const auto copy = plateau(copies, bytes_of);
   out.measured("h2d", copy, "host_copy", rate_text);
   out.measured("d2h", copy, "host_copy", rate_text);
-  if (copies.size() > 1) {
-    const Fit f = fit(Form::half_size, points(copies, {"bytes"}));
-    out.add({.key = "copy_half_size",
-             .text = f.is_usable ? size_text(f.parameter("half")) : "0 B",
-             .source = f.is_usable ? "measured: host_copy over sizes, fitted"
-                                   : "copies show no rise with their size that a fit could tell",
-             .is_assumed = !f.is_usable});
-  } else {
-    out.assumed("copy_half_size", "0 B", "sizes were not measured");
-  }
+  add_copy_half_size(out, copies, "host_copy");
 }
 
 }  // namespace

@@ -1,43 +1,12 @@
 #include <algorithm>
-#include <map>
 
 #include <fmt/core.h>
 
-#include "calib/node/sections.hpp"
+#include "calib/node/curves.hpp"
 #include "calib/node/yaml_text.hpp"
 
 namespace tidegate::calib {
 namespace {
-
-using Rows = std::vector<const RowResult*>;
-using Curve = std::vector<std::pair<double, double>>;  // size, value
-
-double bytes_of(const Row& row) { return coordinate(row, "bytes"); }
-double flops_of(const Row& row) {
-  return 2 * coordinate(row, "m") * coordinate(row, "n") * coordinate(row, "k");
-}
-
-std::optional<Estimate> fastest(const Rows& rows) {
-  std::optional<Estimate> best;
-  for (const RowResult* row : rows) {
-    const Estimate e = estimate(*row);
-    if (!best || e.value > best->value) best = e;
-  }
-  return best;
-}
-
-// Points of value over `whole`; of rows of one size the median.
-Entry curve(const std::string& key, const Rows& rows, const std::function<double(const Row&)>& size,
-            double whole, const char* unit, double scale, const std::string& source) {
-  std::map<double, std::vector<double>> by_size;
-  for (const RowResult* row : rows) by_size[size(row->row)].push_back(estimate(*row).value);
-  std::string text;
-  for (const auto& [at, values] : by_size) {
-    text += fmt::format("{}[{:.6g} {}, {:.4f}]", text.empty() ? "" : ", ", at / scale, unit,
-                        std::min(1.0, median(values) / whole));
-  }
-  return {.key = key, .text = "[" + text + "]", .source = source, .kind = Entry::Kind::points};
-}
 
 void add_compute(SectionWriter& out, const Measurements& m) {
   // What a framework runs: the algorithm that the heuristic names first.
@@ -50,9 +19,9 @@ void add_compute(SectionWriter& out, const Measurements& m) {
   if (!eight.empty())
     out.measured("peak_8", fastest(eight), "gpu.gemm, the fastest shape", flops_text);
   if (!best) return;
-  out.add(curve("gemm_efficiency", half, flops_of, best->value, "MFLOP", 1e6,
+  out.add(curve("gemm_efficiency", half, in_mflop(product_flops), best->value,
                 "measured: gpu.gemm over its fastest shape"));
-  Entry attention = curve("attention_efficiency", half, flops_of, best->value, "MFLOP", 1e6,
+  Entry attention = curve("attention_efficiency", half, in_mflop(product_flops), best->value,
                           "as matrix products of the same size; no attention kernel was measured");
   attention.is_assumed = true;
   out.add(std::move(attention));
@@ -63,7 +32,7 @@ void add_memory(SectionWriter& out, const Measurements& m) {
   const auto best = fastest(triad);
   out.measured("memory_bandwidth", best, "gpu.memory, triad, the fastest size", rate_text);
   if (best) {
-    out.add(curve("memory_efficiency", triad, bytes_of, best->value, "MB", 1e6,
+    out.add(curve("memory_efficiency", triad, {bytes_of, "MB", 1e6}, best->value,
                   "measured: gpu.memory, triad, over its fastest size"));
   }
 }
@@ -77,14 +46,7 @@ void add_copies(SectionWriter& out, const Measurements& m) {
   if (!both.empty()) out.measured("duplex", plateau(both, bytes_of), "gpu.duplex", rate_text);
   const Rows pinned = with(with(rows_of(m, "gpu.h2d"), "memory", 1), "by", 0);
   const Rows pageable = with(rows_of(m, "gpu.h2d"), "memory", 0);
-  constexpr std::size_t least = 4;
-  if (pinned.size() >= least) {
-    const Fit f = fit(Form::half_size, points(pinned, {"bytes"}));
-    out.add({.key = "copy_half_size",
-             .text = size_text(f.parameter("half")),
-             .source = fmt::format("measured: gpu.h2d over sizes, fitted, off by {:.1f} %",
-                                   100 * f.residual)});
-  }
+  if (!pinned.empty()) add_copy_half_size(out, pinned, "gpu.h2d");
   const auto fast = plateau(pinned, bytes_of), slow = plateau(pageable, bytes_of);
   if (fast && slow) {
     out.told("pageable_factor", number_text(std::min(1.0, slow->value / fast->value)),
@@ -116,7 +78,7 @@ std::optional<Section> fabric_section(const Measurements& m, std::vector<std::st
   SectionWriter out("fabric", missing);
   const auto large = plateau(rows, bytes_of);
   out.measured("per_gpu", large, "gpu.all_reduce, bus bandwidth", rate_text);
-  out.add(curve("efficiency", rows, bytes_of, large->value, "KiB", 1024,
+  out.add(curve("efficiency", rows, {bytes_of, "KiB", 1024}, large->value,
                 "measured: gpu.all_reduce over its plateau"));
   const auto smallest =
       std::ranges::min_element(rows, {}, [](const RowResult* r) { return bytes_of(r->row); });

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,10 @@ Traffic own_traffic();
 
 /// What happened between two readings that was not ours.
 struct Foreign {
-  double cores = 0;             ///< cores kept busy by others, on average
-  double counting = 0;          ///< cores that `cores` may be too high by, see below
-  double steal = 0;             ///< part of the cores' time that the hypervisor took
-  double bytes_per_second = 0;  ///< traffic of the device beyond ours; 0 where not counted
+  double cores = 0;                        ///< cores kept busy by others, on average
+  double counting = 0;                     ///< cores that `cores` may be too high by, see below
+  double steal = 0;                        ///< part of the cores' time that the hypervisor took
+  std::optional<double> bytes_per_second;  ///< traffic of the device beyond ours, where counted
   std::int64_t throttled = 0;
 };
 /// own_read and own_written: bytes that we moved through the device meanwhile.

@@ -118,8 +118,9 @@ double floor_of(const Side& measured, std::span<const Instant> lateness) {
 }
 
 Verdict verdict_of(const Comparison& c) {
-  if (c.floor > c.gate) return Verdict::inconclusive;
-  return std::abs(c.step.error()) <= c.gate ? Verdict::agrees : Verdict::differs;
+  const std::optional<double> error = c.step.error();
+  if (!error || c.floor > c.gate) return Verdict::inconclusive;
+  return std::abs(*error) <= c.gate ? Verdict::agrees : Verdict::differs;
 }
 
 }  // namespace

@@ -22,8 +22,14 @@ namespace tidegate {
 /// below zero, it was predicted too short.
 struct Pair {
   Seconds predicted, measured;
-  double error() const { return measured > Seconds(0) ? predicted / measured - 1 : 0; }
+  /// None where nothing was measured.
+  std::optional<double> error() const {
+    if (measured <= Seconds(0)) return std::nullopt;
+    return predicted / measured - 1;
+  }
 };
+/// "+1.2 %"; empty without a value.
+std::string percent(std::optional<double> error);
 
 /// Tasks of the steady period that have something in common, and the sum of their times.
 struct Group {
@@ -63,7 +69,8 @@ struct PredictionInterval {
 
 /// agrees         the step time is within the gate
 /// differs        it is not
-/// inconclusive   the host itself took more of the time than the gate allows: nothing is shown
+/// inconclusive   the host itself took more of the time than the gate allows, or nothing was
+///                measured: nothing is shown
 enum class Verdict : std::uint8_t { agrees, differs, inconclusive };
 const char* name_of(Verdict verdict);
 

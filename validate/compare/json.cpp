@@ -10,7 +10,7 @@ using nlohmann::ordered_json;
 ordered_json to_json(const Pair& time) {
   return {{"predicted_s", time.predicted.value()},
           {"measured_s", time.measured.value()},
-          {"error", time.error()}};
+          {"error", time.error() ? ordered_json(*time.error()) : ordered_json()}};
 }
 
 ordered_json to_json(const std::vector<Group>& groups) {

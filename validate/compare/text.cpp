@@ -10,8 +10,6 @@ namespace {
 
 constexpr std::size_t most_rows = 12;
 
-std::string percent(double fraction) { return fmt::format("{:+.1f} %", 100 * fraction); }
-
 std::vector<std::string> row(const std::string& name, const Pair& time) {
   return {name, to_text(time.predicted), to_text(time.measured), percent(time.error())};
 }
@@ -126,6 +124,10 @@ std::string verdict_text(const Comparison& c) {
 }
 
 }  // namespace
+
+std::string percent(std::optional<double> error) {
+  return error ? fmt::format("{:+.1f} %", 100 * *error) : "";
+}
 
 std::string to_text(const Comparison& c) {
   std::string text = verdict_text(c);

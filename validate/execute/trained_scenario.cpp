@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "calib/rig/interrupt.hpp"
 #include "calib/rig/readings.hpp"
 #include "models/base/error.hpp"
 #include "sim/policy/build_plan.hpp"
@@ -173,6 +174,7 @@ class ScenarioTraining {
   void compare_with_alone() {
     train::TrainingOptions options = options_;
     options.steps = request_.steps;
+    options.between = rig::check_interrupt;
     const auto start = Stopwatch::now();
     const train::Training alone = train::train(scenario_.workload, options);
     result_.alone_measured = since(start) / static_cast<double>(request_.steps);

@@ -223,6 +223,9 @@ NativeSuite run_native(const NativeOptions& options, const NativeMachine& machin
   const std::vector<Seen> floor = measuring.floor(cases.front());
   const std::vector<Seen> seen = measuring.rounds(cases);
   take_rates(suite, measuring, paths);
+  suite.knows_traffic = std::ranges::all_of(seen, [&](const Seen& s) {
+    return !cases[s.of].uses_files || s.run.foreign.bytes_per_second;
+  });
   const Judging judging(file, paths, measuring);
   suite.floor = judging.row(cases.front(), of_case(floor, 0));
   for (std::size_t i = 0; i < cases.size(); ++i) {

@@ -52,7 +52,7 @@ struct NativeRun {
   double lateness = 0;  ///< Comparison::floor
   std::string spoiled;  ///< empty: it counts; else the reason: "0.83 cores busy with other work"
 
-  double error() const { return Pair{predicted, step}.error(); }
+  std::optional<double> error() const { return Pair{predicted, step}.error(); }
 };
 
 struct NativeRow {
@@ -67,12 +67,12 @@ struct NativeRow {
   /// when none is clean.
   std::optional<Comparison> comparison;
 
-  std::vector<double> clean() const;  ///< steps of clean runs, in seconds
-  Seconds measured() const;           ///< their median; 0 without any
-  Seconds predicted() const;          ///< median of the predictions of clean runs, or of all
-  double spread() const;              ///< largest over smallest less 1
-  double error() const;               ///< median of the errors of clean runs
-  double forecast_error() const;      ///< forecast / measured - 1
+  std::vector<double> clean() const;    ///< steps of clean runs, in seconds
+  Seconds measured() const;             ///< their median; 0 without any
+  Seconds predicted() const;            ///< median of the predictions of clean runs, or of all
+  double spread() const;                ///< largest over smallest less 1; 0 without any
+  std::optional<double> error() const;  ///< median of the errors of clean runs; none without any
+  std::optional<double> forecast_error() const;        ///< forecast / measured - 1, likewise
   std::optional<PredictionInterval> interval() const;  ///< of predicted()
   std::optional<PredictionInterval> forecast_interval() const;
   std::optional<bool> is_inside() const;  ///< measured() within interval()
@@ -80,7 +80,7 @@ struct NativeRow {
 
 /// Errors and coverage of one kind of prediction, over the conclusive cases.
 struct NativeScore {
-  double median_error = 0, worst_error = 0;  ///< of the absolute errors; 0 without any
+  std::optional<double> median_error, worst_error;  ///< of the absolute errors; none without any
   /// Clean runs that lie within their interval, and all that have one; the same of medians.
   std::size_t inside = 0, all = 0, medians_inside = 0, medians = 0;
 };
@@ -88,6 +88,8 @@ struct NativeScore {
 struct NativeSuite {
   std::string hardware;  ///< profile, or empty
   bool is_gated = true;
+  /// Whether traffic of others on the drives was counted beside every run that uses files.
+  bool knows_traffic = true;
   Rates first;     ///< of the first pass, or of the profile; uncertainties over the whole suite
   Rates all;       ///< of all passes; uncertainties between neighbours. Empty with a profile
   int passes = 0;  ///< that were measured
@@ -100,15 +102,15 @@ struct NativeSuite {
 
   bool is_conclusive(const NativeRow& row) const;
   std::size_t conclusive() const;
-  NativeScore score() const;           ///< of predictions: what the gate is on
-  NativeScore forecast_score() const;  ///< of forecasts
-  double repeat_error() const;         ///< repeatability() of the floor's clean runs
+  NativeScore score() const;                   ///< of predictions: what the gate is on
+  NativeScore forecast_score() const;          ///< of forecasts
+  std::optional<double> repeat_error() const;  ///< repeatability() of the floor's clean runs
   Verdict verdict() const;
 };
 
-/// By how much two runs of the same thing differ: the median over all pairs of |ln(a / b)|. 0 of
+/// By how much two runs of the same thing differ: the median over all pairs of |ln(a / b)|. None of
 /// fewer than two.
-double repeatability(const std::vector<double>& values);
+std::optional<double> repeatability(const std::vector<double>& values);
 
 /// Why a run does not count, as calibration judges its samples; empty when it does. Runs that use
 /// files are judged as storage rows are.

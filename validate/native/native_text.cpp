@@ -11,7 +11,12 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string percent(double fraction) { return fmt::format("{:+.1f} %", 100 * fraction); }
+// An absolute error.
+std::string share(std::optional<double> error) {
+  return error ? fmt::format("{:.1f} %", 100 * *error) : "none";
+}
+
+ordered_json number(std::optional<double> n) { return n ? ordered_json(*n) : ordered_json(); }
 
 std::string last_reason(const NativeRow& row) {
   std::string reason;
@@ -94,17 +99,20 @@ ordered_json runs_json(const NativeRow& row) {
 }
 
 ordered_json row_json(const NativeSuite& suite, const NativeRow& row) {
+  const auto if_clean = [&row](double n) {
+    return row.clean().empty() ? ordered_json() : ordered_json(n);
+  };
   ordered_json json{{"name", row.name},
                     {"policy", row.policy},
                     {"conclusive", suite.is_conclusive(row)},
                     {"forecast_s", row.forecast.value()},
                     {"forecast_interval", interval_json(row.forecast_interval())},
-                    {"forecast_error", row.forecast_error()},
+                    {"forecast_error", number(row.forecast_error())},
                     {"predicted_s", row.predicted().value()},
                     {"interval", interval_json(row.interval())},
-                    {"measured_s", row.measured().value()},
-                    {"spread", row.spread()},
-                    {"error", row.error()},
+                    {"measured_s", if_clean(row.measured().value())},
+                    {"spread", if_clean(row.spread())},
+                    {"error", number(row.error())},
                     {"inside", nullptr},
                     {"cause", row.cause},
                     {"runs", runs_json(row)},
@@ -129,8 +137,8 @@ ordered_json rates_json(const Rates& rates) {
 }
 
 ordered_json score_json(const NativeScore& score) {
-  return {{"median_error", score.median_error},
-          {"worst_error", score.worst_error},
+  return {{"median_error", number(score.median_error)},
+          {"worst_error", number(score.worst_error)},
           {"medians_inside", score.medians_inside},
           {"medians", score.medians},
           {"runs_inside", score.inside},
@@ -151,9 +159,9 @@ const calib::Entry* same_of(const Rates& rates, std::size_t section, const std::
 std::string scores_text(const NativeSuite& suite) {
   const auto line = [&suite](const char* what, const NativeScore& score) {
     return fmt::format(
-        "{}: median of the absolute errors {:.1f} %, worst {:.1f} %; within nine in ten: {} of {} "
+        "{}: median of the absolute errors {}, worst {}; within nine in ten: {} of {} "
         "medians, {} of {} clean runs\n",
-        what, 100 * score.median_error, 100 * score.worst_error, score.medians_inside,
+        what, share(score.median_error), share(score.worst_error), score.medians_inside,
         score.medians, score.inside, score.all);
   };
   std::string text =
@@ -197,11 +205,10 @@ Table cases_table(const NativeSuite& suite) {
     const auto interval = row.interval();
     const auto inside = row.is_inside();
     table.rows.push_back(
-        {row.name, to_text(row.forecast), if_clean(percent(row.forecast_error())),
-         to_text(row.predicted()),
+        {row.name, to_text(row.forecast), percent(row.forecast_error()), to_text(row.predicted()),
          interval ? fmt::format("{} to {}", to_text(interval->low), to_text(interval->high)) : "",
          if_clean(to_text(row.measured())), if_clean(fmt::format("{:.1f} %", 100 * row.spread())),
-         fmt::format("{} of {}", clean, row.runs.size()), if_clean(percent(row.error())),
+         fmt::format("{} of {}", clean, row.runs.size()), percent(row.error()),
          inside ? (*inside ? "yes" : "no") : "", remarks(suite, row)});
   }
   return table;
@@ -212,9 +219,16 @@ std::string to_text(const NativeSuite& suite) {
   if (!suite.is_gated) {
     text += "Ungated: samples and runs beside other work count too, so this shows little.\n\n";
   }
-  text += fmt::format(
-      "Floor: {} clean runs of '{}' in a row differ by {:.1f} % (median of all pairs)\n\n",
-      suite.floor.clean().size(), suite.floor.name, 100 * suite.repeat_error());
+  if (!suite.knows_traffic) {
+    text +=
+        "Traffic of others on the drive is not counted here: runs with files may have been beside "
+        "some.\n\n";
+  }
+  const std::size_t floor_runs = suite.floor.clean().size();
+  text += fmt::format("Floor: {} clean runs of '{}' in a row {}\n\n", floor_runs, suite.floor.name,
+                      suite.repeat_error()
+                          ? "differ by " + share(suite.repeat_error()) + " (median of all pairs)"
+                          : "are too few to tell what two differ by");
   text += "An iteration, predicted and measured on this machine at full speed\n\n" +
           to_text(without_remarks(cases_table(suite))) + remarks_text(suite) + scores_text(suite);
   if (suite.hardware.empty()) {
@@ -236,13 +250,14 @@ std::string to_json(const NativeSuite& suite) {
                           {"verdict", name_of(suite.verdict())},
                           {"hardware", suite.hardware},
                           {"gated", suite.is_gated},
+                          {"traffic_counted", suite.knows_traffic},
                           {"passes", suite.passes},
                           {"rate_seconds", suite.rate_seconds},
                           {"first_rates", rates_json(suite.first)},
                           {"rates", rates_json(suite.all)},
                           {"floor",
                            {{"case", suite.floor.name},
-                            {"repeat_error", suite.repeat_error()},
+                            {"repeat_error", number(suite.repeat_error())},
                             {"run", row_json(suite, suite.floor)}}},
                           {"gate", suite.gate},
                           {"conclusive", suite.conclusive()},

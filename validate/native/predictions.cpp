@@ -16,12 +16,10 @@ void join_devices(Expected& e, const std::vector<NativePath>& paths) {
   std::map<std::string, ResourceId> first;
   std::map<std::size_t, ResourceId> becomes;
   for (const NativePath& path : paths) {
-    const std::string device = rig::file_system_of(path.folder).device;
     const auto at = std::ranges::find(e.resources, path.name, &Resource::name);
     ensure(at != e.resources.end(), "a storage path has a resource of its name");
     const auto own = static_cast<std::size_t>(at - e.resources.begin());
-    const auto [known, is_new] =
-        first.try_emplace(device.empty() ? path.folder : device, static_cast<ResourceId>(own));
+    const auto [known, is_new] = first.try_emplace(device_of(path), static_cast<ResourceId>(own));
     if (!is_new) becomes[own] = known->second;
   }
   for (Demand& demand : e.demands) {

@@ -28,6 +28,9 @@ struct NativePath {
   std::string name, folder;
 };
 
+/// The block device behind it; a file system without one stands for itself.
+std::string device_of(const NativePath& path);
+
 struct RateOptions {
   std::vector<NativePath> paths;  ///< those of one device are measured once
   std::uint64_t seed = 7;

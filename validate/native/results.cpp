@@ -8,8 +8,9 @@
 namespace tidegate {
 namespace {
 
-double median_or(const std::vector<double>& values, double otherwise) {
-  return values.empty() ? otherwise : calib::median(values);
+std::optional<double> median_of(const std::vector<double>& values) {
+  if (values.empty()) return std::nullopt;
+  return calib::median(values);
 }
 
 std::optional<PredictionInterval> interval_around(Seconds middle, std::optional<double> reach) {
@@ -25,7 +26,7 @@ NativeScore score_of(const NativeSuite& suite, ErrorOf&& error, IntervalOf&& int
   std::vector<double> errors;
   for (const NativeRow& row : suite.rows) {
     if (!suite.is_conclusive(row)) continue;
-    errors.push_back(std::abs(error(row)));
+    if (const std::optional<double> e = error(row)) errors.push_back(std::abs(*e));
     const auto range = interval(row);
     if (!range) continue;
     ++score.medians;
@@ -36,8 +37,8 @@ NativeScore score_of(const NativeSuite& suite, ErrorOf&& error, IntervalOf&& int
       if (own(row, run).contains(run.step)) ++score.inside;
     }
   }
-  score.median_error = median_or(errors, 0);
-  score.worst_error = errors.empty() ? 0 : std::ranges::max(errors);
+  score.median_error = median_of(errors);
+  if (!errors.empty()) score.worst_error = std::ranges::max(errors);
   return score;
 }
 
@@ -51,7 +52,7 @@ std::vector<double> NativeRow::clean() const {
   return steps;
 }
 
-Seconds NativeRow::measured() const { return Seconds(median_or(clean(), 0)); }
+Seconds NativeRow::measured() const { return Seconds(median_of(clean()).value_or(0)); }
 
 Seconds NativeRow::predicted() const {
   std::vector<double> of_clean, of_all;
@@ -59,7 +60,7 @@ Seconds NativeRow::predicted() const {
     of_all.push_back(run.predicted.value());
     if (run.spoiled.empty()) of_clean.push_back(run.predicted.value());
   }
-  return Seconds(median_or(of_clean.empty() ? of_all : of_clean, forecast.value()));
+  return Seconds(median_of(of_clean.empty() ? of_all : of_clean).value_or(forecast.value()));
 }
 
 double NativeRow::spread() const {
@@ -67,15 +68,18 @@ double NativeRow::spread() const {
   return steps.empty() ? 0 : std::ranges::max(steps) / std::ranges::min(steps) - 1;
 }
 
-double NativeRow::error() const {
+std::optional<double> NativeRow::error() const {
   std::vector<double> errors;
   for (const NativeRun& run : runs) {
-    if (run.spoiled.empty()) errors.push_back(run.error());
+    const std::optional<double> error = run.error();
+    if (run.spoiled.empty() && error) errors.push_back(*error);
   }
-  return median_or(errors, 0);
+  return median_of(errors);
 }
 
-double NativeRow::forecast_error() const { return Pair{forecast, measured()}.error(); }
+std::optional<double> NativeRow::forecast_error() const {
+  return Pair{forecast, measured()}.error();
+}
 
 std::optional<PredictionInterval> NativeRow::interval() const {
   return interval_around(predicted(), reach);
@@ -115,21 +119,23 @@ NativeScore NativeSuite::forecast_score() const {
       [](const NativeRow& row, const NativeRun&) { return *row.forecast_interval(); });
 }
 
-double NativeSuite::repeat_error() const { return repeatability(floor.clean()); }
+std::optional<double> NativeSuite::repeat_error() const { return repeatability(floor.clean()); }
 
 Verdict NativeSuite::verdict() const {
-  if (conclusive() < std::min(least_conclusive, rows.size())) return Verdict::inconclusive;
-  return score().median_error <= gate ? Verdict::agrees : Verdict::differs;
+  const std::optional<double> error = score().median_error;
+  if (!error || conclusive() < std::min(least_conclusive, rows.size()))
+    return Verdict::inconclusive;
+  return *error <= gate ? Verdict::agrees : Verdict::differs;
 }
 
-double repeatability(const std::vector<double>& values) {
+std::optional<double> repeatability(const std::vector<double>& values) {
   std::vector<double> differences;
   for (std::size_t i = 0; i < values.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       differences.push_back(std::abs(std::log(values[i] / values[j])));
     }
   }
-  return median_or(differences, 0);
+  return median_of(differences);
 }
 
 std::string spoiled_by(const rig::Foreign& foreign, bool uses_files) {

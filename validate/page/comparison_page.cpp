@@ -16,7 +16,10 @@ namespace {
 
 constexpr double mib = 1024. * 1024;
 
-std::string percent(double fraction) { return fmt::format("{:+.1f} %", 100 * fraction); }
+// An absolute error.
+std::string share(std::optional<double> error) {
+  return error ? fmt::format("{:.1f} %", 100 * *error) : "none";
+}
 
 Html summary(const Comparison& c) {
   Html html =
@@ -158,10 +161,12 @@ Html order(const Comparison& c) {
   return html;
 }
 
-Html errors(const std::vector<std::pair<std::string, double>>& cases) {
+// Of the cases that have one.
+Html errors(const std::vector<std::pair<std::string, std::optional<double>>>& cases) {
   Bars b{.title = "Absolute error of the iteration", .description = {}, .bars = {}};
   for (const auto& [name, error] : cases) {
-    b.bars.push_back({name, std::abs(error), 0, percent(error)});
+    if (!error) continue;
+    b.bars.push_back({name, std::abs(*error), 0, percent(error)});
     b.description += name + " " + percent(error) + ". ";
   }
   return bars(b);
@@ -185,15 +190,14 @@ Page comparison_page(const std::string& scenario, const std::string& profile, co
 }
 
 Page suite_page(const Suite& suite) {
-  std::vector<std::pair<std::string, double>> cases;
+  std::vector<std::pair<std::string, std::optional<double>>> cases;
   for (const SuiteRow& row : suite.rows) cases.emplace_back(row.name, row.comparison.step.error());
   return {
       .title = "Suite: predicted and measured",
       .subtitle = suite.pace == Pace::paced ? "paced rig" : "native rig",
       .summary = figures(
-          {{"Mean error", fmt::format("{:.1f} %", 100 * suite.mean()),
-            fmt::format("gate {:.0f} %", 100 * suite.mean_gate)},
-           {"Worst error", fmt::format("{:.1f} %", 100 * suite.worst()),
+          {{"Mean error", share(suite.mean()), fmt::format("gate {:.0f} %", 100 * suite.mean_gate)},
+           {"Worst error", share(suite.worst()),
             fmt::format("gate {:.0f} %", 100 * suite.worst_gate)},
            {"Conclusive", fmt::format("{} of {}", suite.conclusive(), suite.rows.size()), ""}}),
       .sections = {{"Errors", errors(cases)}, {"Cases", table(cases_table(suite), "Iterations")}},
@@ -201,30 +205,28 @@ Page suite_page(const Suite& suite) {
 }
 
 Page native_page(const NativeSuite& suite) {
-  std::vector<std::pair<std::string, double>> cases;
+  std::vector<std::pair<std::string, std::optional<double>>> cases;
   for (const NativeRow& row : suite.rows) {
     if (suite.is_conclusive(row)) cases.emplace_back(row.name, row.error());
   }
   const NativeScore score = suite.score(), forecast = suite.forecast_score();
-  return {.title = "Native suite: predicted and measured at full speed",
-          .subtitle = suite.hardware.empty() ? "rates measured between the runs" : suite.hardware,
-          .summary = figures(
-              {{"Median error", fmt::format("{:.1f} %", 100 * score.median_error),
-                fmt::format("gate {:.0f} %, worst {:.1f} %", 100 * suite.gate,
-                            100 * score.worst_error)},
-               {"Forecast", fmt::format("{:.1f} %", 100 * forecast.median_error),
-                fmt::format("median error with the rates before all runs, worst {:.1f} %",
-                            100 * forecast.worst_error)},
-               {"Verdict", name_of(suite.verdict()),
-                fmt::format("{} of {} cases conclusive", suite.conclusive(), suite.rows.size())},
-               {"Inside", fmt::format("{} of {}", score.inside, score.all),
-                "clean runs within their interval, nine in ten expected"},
-               {"Floor", fmt::format("{:.1f} %", 100 * suite.repeat_error()),
-                "by which two runs of one thing differ"}}),
-          .sections = {{"Errors", errors(cases)},
-                       {"Cases", table(cases_table(suite), "Iterations")},
-                       {"Rates", table(rates_table(suite), "Rates of this machine")}},
-          .footer = "tidegate validate suite --native"};
+  return {
+      .title = "Native suite: predicted and measured at full speed",
+      .subtitle = suite.hardware.empty() ? "rates measured between the runs" : suite.hardware,
+      .summary = figures(
+          {{"Median error", share(score.median_error),
+            fmt::format("gate {:.0f} %, worst {}", 100 * suite.gate, share(score.worst_error))},
+           {"Forecast", share(forecast.median_error),
+            "median error with the rates before all runs, worst " + share(forecast.worst_error)},
+           {"Verdict", name_of(suite.verdict()),
+            fmt::format("{} of {} cases conclusive", suite.conclusive(), suite.rows.size())},
+           {"Inside", fmt::format("{} of {}", score.inside, score.all),
+            "clean runs within their interval, nine in ten expected"},
+           {"Floor", share(suite.repeat_error()), "by which two runs of one thing differ"}}),
+      .sections = {{"Errors", errors(cases)},
+                   {"Cases", table(cases_table(suite), "Iterations")},
+                   {"Rates", table(rates_table(suite), "Rates of this machine")}},
+      .footer = "tidegate validate suite --native"};
 }
 
 }  // namespace tidegate::page

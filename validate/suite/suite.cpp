@@ -30,22 +30,23 @@ std::size_t count_rows(const Suite& suite, Has&& has) {
 
 bool is_conclusive(const SuiteRow& row) { return row.comparison.verdict != Verdict::inconclusive; }
 
-}  // namespace
-
-double Suite::mean() const {
-  double sum = 0;
-  for (const SuiteRow& row : rows) {
-    if (is_conclusive(row)) sum += std::abs(row.comparison.step.error());
-  }
-  return conclusive() > 0 ? sum / static_cast<double>(conclusive()) : 0;
+// Of the iteration; 0 of a row that shows nothing.
+double absolute_error(const SuiteRow& row) {
+  return is_conclusive(row) ? std::abs(row.comparison.step.error().value_or(0)) : 0;
 }
 
-double Suite::worst() const {
-  double most = 0;
-  for (const SuiteRow& row : rows) {
-    if (is_conclusive(row)) most = std::max(most, std::abs(row.comparison.step.error()));
-  }
-  return most;
+}  // namespace
+
+std::optional<double> Suite::mean() const {
+  if (conclusive() == 0) return std::nullopt;
+  double sum = 0;
+  for (const SuiteRow& row : rows) sum += absolute_error(row);
+  return sum / static_cast<double>(conclusive());
+}
+
+std::optional<double> Suite::worst() const {
+  if (conclusive() == 0) return std::nullopt;
+  return absolute_error(*std::ranges::max_element(rows, {}, absolute_error));
 }
 
 std::size_t Suite::conclusive() const { return count_rows(*this, is_conclusive); }
@@ -58,7 +59,10 @@ std::size_t Suite::other_orders() const {
   return count_rows(*this, [](const SuiteRow& r) { return !r.comparison.reordered.empty(); });
 }
 
-bool Suite::holds() const { return mean() <= mean_gate && worst() <= worst_gate; }
+Verdict Suite::verdict() const {
+  if (conclusive() == 0) return Verdict::inconclusive;
+  return *mean() <= mean_gate && *worst() <= worst_gate ? Verdict::agrees : Verdict::differs;
+}
 
 Suite run_suite(const SuiteOptions& options) {
   const SuiteFile file = read_suite(

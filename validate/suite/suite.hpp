@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,15 +32,15 @@ struct Suite {
   std::vector<SuiteRow> rows;
   double mean_gate = 0.03, worst_gate = 0.08;
 
-  /// Of the absolute errors of rows that are not inconclusive; 0 without any.
-  double mean() const;
-  double worst() const;
+  /// Of the absolute errors of rows that are not inconclusive; none without any.
+  std::optional<double> mean() const;
+  std::optional<double> worst() const;
   std::size_t conclusive() const;
   /// Rows with other peaks, or tasks that ended in another order.
   std::size_t other_peaks() const;
   std::size_t other_orders() const;
-  /// Nothing conclusive is outside the gates.
-  bool holds() const;
+  /// Whether mean and worst are within their gates; inconclusive where no row shows anything.
+  Verdict verdict() const;
 };
 
 /// Throws InputError for a file that is wrong, and as run_trial does.

@@ -9,8 +9,6 @@ namespace {
 
 const char* name_of(Pace pace) { return pace == Pace::paced ? "paced" : "native"; }
 
-std::string percent(double fraction) { return fmt::format("{:+.1f} %", 100 * fraction); }
-
 // What a reader should know of a row beside its numbers.
 std::string remarks(const SuiteRow& row) {
   std::string text;
@@ -30,6 +28,18 @@ std::string remarks(const SuiteRow& row) {
   if (row.tries > 1) add(fmt::format("best of {}", row.tries));
   if (!row.cause.empty()) add(row.cause);
   return text;
+}
+
+std::string errors_text(const Suite& suite) {
+  if (suite.verdict() == Verdict::inconclusive) {
+    return fmt::format("Inconclusive: in all {} cases the host itself took more than the gate.\n",
+                       suite.rows.size());
+  }
+  return fmt::format(
+      "Mean of the absolute errors {:.1f} % (gate {:.0f} %), worst {:.1f} % (gate {:.0f} %), of {} "
+      "conclusive cases of {}.\n",
+      100 * *suite.mean(), 100 * suite.mean_gate, 100 * *suite.worst(), 100 * suite.worst_gate,
+      suite.conclusive(), suite.rows.size());
 }
 
 }  // namespace
@@ -52,13 +62,7 @@ Table cases_table(const Suite& suite) {
 std::string to_text(const Suite& suite) {
   std::string text =
       fmt::format("An iteration, predicted and measured on a {} rig\n\n", name_of(suite.pace));
-  text += to_text(cases_table(suite));
-  text += fmt::format(
-      "\nMean of the absolute errors {:.1f} % (gate {:.0f} %), worst {:.1f} % (gate {:.0f} %), of "
-      "{} "
-      "conclusive cases of {}.\n",
-      100 * suite.mean(), 100 * suite.mean_gate, 100 * suite.worst(), 100 * suite.worst_gate,
-      suite.conclusive(), suite.rows.size());
+  text += to_text(cases_table(suite)) + "\n" + errors_text(suite);
   text +=
       fmt::format("Peaks of pools as predicted in {} of {}, tasks and order of every lane in {}.\n",
                   suite.rows.size() - suite.other_peaks(), suite.rows.size(),
@@ -78,10 +82,12 @@ std::string to_json(const Suite& suite) {
                     {"cause", row.cause},
                     {"comparison", ordered_json::parse(to_json(row.comparison))}});
   }
-  const ordered_json json{{"pace", name_of(suite.pace)},    {"mean_error", suite.mean()},
-                          {"mean_gate", suite.mean_gate},   {"worst_error", suite.worst()},
-                          {"worst_gate", suite.worst_gate}, {"conclusive", suite.conclusive()},
-                          {"cases", std::move(rows)}};
+  const auto number = [](std::optional<double> n) { return n ? ordered_json(*n) : ordered_json(); };
+  const ordered_json json{
+      {"pace", name_of(suite.pace)},          {"verdict", tidegate::name_of(suite.verdict())},
+      {"mean_error", number(suite.mean())},   {"mean_gate", suite.mean_gate},
+      {"worst_error", number(suite.worst())}, {"worst_gate", suite.worst_gate},
+      {"conclusive", suite.conclusive()},     {"cases", std::move(rows)}};
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

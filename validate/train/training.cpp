@@ -57,6 +57,7 @@ class Trainer {
     NetworkTensors owned;
     for (std::int64_t m = 0; m < workload_.accumulation; ++m) {
       for (std::size_t r = 0; r < ranks; ++r) {
+        if (options_.between) options_.between();
         const Batch batch =
             batch_of(workload_, options_.seed, step, m, static_cast<std::int64_t>(r));
         MicroStep one = train::run(workload_, graph_, parameters_, batch, options_.recomputes);

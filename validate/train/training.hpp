@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct TrainingOptions {
   /// ZeRO 2 and 3 reduce the gradients of every micro-step and add up what they own; below, ranks
   /// add up by themselves and reduce once. In 16 bits the sums round differently.
   bool reduces_every_micro_step = false;
+  std::function<void()> between;  ///< called before every micro-batch; what it throws ends training
 };
 struct Training {
   std::vector<double> losses;  ///< of every micro-step and rank, in this order

@@ -109,6 +109,8 @@ TEST_CASE("steal and a quota are said", "[checks]") {
 
 TEST_CASE("neighbours on cores and on the drive are said", "[checks]") {
   CHECK(judge_neighbours({.cores = 0.1, .bytes_per_second = 1e6}, "vda").verdict == Verdict::ok);
+  CHECK(judge_neighbours({.cores = 0.1}, "vda").verdict == Verdict::not_told);
+  CHECK_THAT(judge_neighbours({.cores = 0.3}, "vda").evidence, Containing("not counted"));
   CHECK(judge_neighbours({.cores = 0.3}, "").verdict == Verdict::suspected);
   CHECK_THAT(judge_neighbours({.bytes_per_second = 20e6}, "vda").evidence,
              Containing("20 MB/s on vda"));

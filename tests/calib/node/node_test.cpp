@@ -4,6 +4,7 @@
 
 #include "calib/node/estimate.hpp"
 #include "calib/node/node.hpp"
+#include "calib/node/sections.hpp"
 #include "calib/node/yaml_text.hpp"
 #include "tests/catch.hpp"
 
@@ -113,6 +114,37 @@ TEST_CASE("a machine without a GPU computes on its CPU, with its own figures", "
   CHECK(find(profile, "gpus", "peak_16")->text == "100 GFLOP/s");
   CHECK(find(profile, "gpus", "gemm_efficiency_32") == nullptr);
   CHECK(find(profile, "gpus", "attention_efficiency")->is_assumed);
+}
+
+TEST_CASE("of shapes with the same FLOPs the median counts, in whatever order they come",
+          "[node]") {
+  // 100·200·300 three ways: 12 MFLOP at 40, 60 and 100 of 100 GFLOP/s.
+  const auto shape = [](double m, double n, double k, double rate) {
+    return row("gemm", {{"m", m}, {"n", n}, {"k", k}, {"threads", 2}, {"dtype", 0}}, {rate},
+               Unit::flops_per_second);
+  };
+  Measurements m;
+  m.rows = {shape(100, 200, 300, 100e9), shape(300, 200, 100, 40e9), shape(200, 300, 100, 60e9)};
+  for (int turn = 0; turn < 3; ++turn) {
+    const NodeProfile profile = node_profile(m, two_threads(), std::nullopt);
+    CHECK(find(profile, "gpus", "gemm_efficiency")->text == "[[12 MFLOP, 0.6000]]");
+    std::ranges::rotate(m.rows, m.rows.begin() + 1);
+  }
+}
+
+TEST_CASE("copies whose sizes tell no half size have an assumed one", "[node]") {
+  // Rates that jump about from size to size, the same in both passes: no curve that rises holds
+  // them.
+  Measurements m;
+  for (const auto& [bytes, rate] : {std::pair{1e5, 9e9}, {1e6, 2e9}, {1e7, 8e9}, {1e8, 1e9}})
+    m.rows.push_back(
+        row("gpu.h2d", {{"bytes", bytes}, {"memory", 1}, {"by", 0}}, {rate, 1.001 * rate}));
+  std::vector<std::string> missing;
+  const Section gpus = gpu_section(m, {"a GPU", Bytes(8e9), 1}, missing);
+  const auto half = std::ranges::find(gpus.entries, "copy_half_size", &Entry::key);
+  REQUIRE(half != gpus.entries.end());
+  CHECK(half->is_assumed);
+  CHECK(half->text == "0 B");
 }
 
 TEST_CASE("a CPU with products of 16 bits has their peak, and curves for both types", "[node]") {

@@ -45,20 +45,20 @@ TEST_CASE("what others did is what the system counts less what we did", "[rig]")
   // 0.8 s of 2 s on 4 cores.
   CHECK(others.steal == Approx(0.1));
   // Read 4000 - 3000 = 1000, written 600 - 200 = 400: 1400 bytes in 2 s.
-  CHECK(others.bytes_per_second == Approx(700));
+  CHECK(others.bytes_per_second.value() == Approx(700));
   CHECK(others.throttled == 2);
 }
 
 TEST_CASE("traffic that the device did not see takes nothing from the other direction", "[rig]") {
   // We read 9000 of which the device saw 4000 (a cache): no foreign reads, 600 foreign written.
-  CHECK(foreign(start(), end(), 9000, 0).bytes_per_second == Approx(300));
+  CHECK(foreign(start(), end(), 9000, 0).bytes_per_second.value() == Approx(300));
 }
 
 TEST_CASE("what is not counted is no foreign work", "[rig]") {
   Readings before = start(), after = end();
   before.device_read = before.device_written = after.device_read = after.device_written = -1;
   before.throttled = after.throttled = -1;
-  CHECK(foreign(before, after).bytes_per_second == 0);
+  CHECK_FALSE(foreign(before, after).bytes_per_second);
   CHECK(foreign(before, after).throttled == 0);
   // Clock ticks of 10 ms can make our own time exceed what the system was busy.
   after.own = 9;

@@ -77,8 +77,18 @@ TEST_CASE("the error is signed and that of the prediction", "[compare]") {
   const Rounds rounds;
   const Comparison c = rounds.against(rounds.run(1, 1, 1.25));
   CHECK(c.step.measured.value() == Approx(0.71));
-  CHECK(c.step.error() == Approx(0.61 / 0.71 - 1));
+  CHECK(c.step.error().value() == Approx(0.61 / 0.71 - 1));
   CHECK(c.verdict == Verdict::differs);
+}
+
+TEST_CASE("what was not measured has no error and agrees with nothing", "[compare]") {
+  CHECK_FALSE(Pair{Seconds(1), Seconds(0)}.error());
+  CHECK_THAT(to_json(Comparison{}), Containing("\"error\": null"));
+  // Tasks that did not run, of a plan whose steps take no time either.
+  const Rounds rounds;
+  const Comparison c = rounds.against(rounds.run(0, 0, 0));
+  REQUIRE(c.step.measured == Seconds(0));
+  CHECK(c.verdict == Verdict::inconclusive);
 }
 
 TEST_CASE("a device whose tasks are all off is named, with its direction", "[compare]") {

@@ -12,6 +12,7 @@
 
 #include <fmt/core.h>
 
+#include "calib/rig/interrupt.hpp"
 #include "models/base/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/subprocess.hpp"
@@ -213,6 +214,23 @@ TEST_CASE("a rank that dies leaves the last state to go on from", "[checkpoint][
   const TrainedScenario after = trained(second, 2);
   CHECK(after.first_step == 2);
   CHECK(after.is_same());
+}
+
+TEST_CASE("Ctrl-C ends the training without offload too", "[checkpoint][faults]") {
+  const Folder folder;
+  TrainRequest first = request(19);
+  first.checkpoint = folder.path();
+  trained(first);
+  // One step under the plan, then twenty without; the signal comes when the state is written.
+  TrainRequest second = request(20);
+  second.resume = second.checkpoint = folder.path();
+  const rig::InterruptScope scope;
+  std::thread person([&] {
+    while (!fs::exists(folder.file("step-00000020.state"))) usleep(200);
+    raise(SIGINT);
+  });
+  CHECK_THROWS_AS(trained(second), rig::Interrupted);
+  person.join();
 }
 
 TEST_CASE("a checkpoint that is killed half-way leaves the one before", "[checkpoint][faults]") {

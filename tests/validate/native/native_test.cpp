@@ -7,17 +7,18 @@
 
 #include <nlohmann/json.hpp>
 
-#include "calib/node/estimate.hpp"
 #include "models/base/error.hpp"
 #include "sim/engine/simulate.hpp"
 #include "tests/catch.hpp"
 #include "tests/subprocess.hpp"
+#include "tests/validate/native/measured_rows.hpp"
 #include "tests/validate/native/native_profile.hpp"
 #include "validate/engine/files.hpp"
 #include "validate/native/native.hpp"
 #include "validate/suite/cases.hpp"
 
 using namespace tidegate;
+using tidegate::test::all_rows;
 using tidegate::test::native_profile;
 using tidegate::test::TemporaryFolder;
 
@@ -45,48 +46,8 @@ NativeSuite suite_of(std::vector<NativeRow> rows) {
   return suite;
 }
 
-std::string value_of(const std::vector<Override>& overrides, const std::string& key) {
-  for (const auto& [name, text] : overrides) {
-    if (name == key) return text;
-  }
-  return "none";
-}
-
 SuiteFile native_cases() {
   return read_suite(std::string(TIDEGATE_SOURCE_DIR) + "/validate/suite/native.yaml");
-}
-
-// A row as measured, by three passes.
-calib::RowResult measured(const std::string& quantity,
-                          std::vector<std::pair<std::string, double>> at, double value,
-                          double around = 0, calib::Gate gate = calib::Gate::cpu) {
-  calib::RowResult r{{.quantity = quantity, .at = std::move(at), .gate = gate}, {}, {}};
-  for (std::int32_t pass = 0; pass < 3; ++pass) {
-    const double v = value * (1 + around * (pass - 1));
-    r.blocks.push_back({.pass = pass,
-                        .is_converged = true,
-                        .samples = {{.value = v, .spoiled = {}, .series = {}}}});
-  }
-  return r;
-}
-
-calib::Measurements all_rows() {
-  calib::Measurements m;
-  m.rows = {measured("rig.gemm", {{"m", 256}, {"n", 256}, {"k", 256}}, 50e9),
-            measured("rig.gemm", {{"m", 512}, {"n", 4096}, {"k", 1024}}, 90e9),
-            measured("rig.gemm", {{"m", 1024}, {"n", 4096}, {"k", 512}}, 110e9),
-            measured("rig.attention", {{"queries", 512}}, 40e9),
-            measured("rig.stream", {{"bytes", 1e6}}, 10e9),
-            measured("rig.memory", {{"threads", 2}}, 30e9),
-            measured("rig.copy", {{"bytes", 1e6}}, 6e9),
-            measured("rig.adam", {{"parameters", 1e6}}, 6e8, 0.1),
-            measured("rig.cast", {{"elements", 1e6}}, 1.5e9),
-            measured("drive.read", {{"block", 1048576}, {"depth", 16}}, 2e9, 0, calib::Gate::io),
-            measured("drive.write", {{"block", 1048576}, {"depth", 16}}, 1e9, 0, calib::Gate::io),
-            measured("drive.mixed_read", {{"write_cap", 1}}, 1e9, 0, calib::Gate::io),
-            measured("drive.mixed_write", {{"write_cap", 1}}, 0.3e9, 0, calib::Gate::io),
-            measured("drive.latency_read", {{"block", 4096}}, 1e-4, 0, calib::Gate::io)};
-  return m;
 }
 
 }  // namespace
@@ -108,15 +69,15 @@ TEST_CASE("the measurement is the median of clean runs", "[native]") {
   // 2.0, 2.2, 2.5; the run of 100 s was spoiled. Error 2.0 / 2.2 - 1; spread 2.5 / 2.0 - 1.
   const NativeRow r = row("a", 2, {2.5, 2.0, 2.2}, 1);
   CHECK(r.measured() == Seconds(2.2));
-  CHECK(r.error() == Approx(2 / 2.2 - 1));
+  CHECK(r.error().value() == Approx(2 / 2.2 - 1));
   CHECK(r.spread() == Approx(0.25));
   CHECK_FALSE(r.is_inside().has_value());  // no interval
 }
 
 TEST_CASE("two runs of one thing differ by the median over all pairs", "[native]") {
   // ln 1.1 twice (neighbours) and 2 ln 1.1 once: the median is ln 1.1.
-  CHECK(repeatability({1.0, 1.1, 1.21}) == Approx(std::log(1.1)));
-  CHECK(repeatability({3}) == 0);
+  CHECK(repeatability({1.0, 1.1, 1.21}).value() == Approx(std::log(1.1)));
+  CHECK_FALSE(repeatability({3}));
 }
 
 TEST_CASE("a run is held against the rates on both sides of it, a forecast against none",
@@ -126,8 +87,8 @@ TEST_CASE("a run is held against the rates on both sides of it, a forecast again
   NativeRow r = row("a", 1.8, {2, 2.5, 4}, 1);
   r.runs[1].predicted = Seconds(2.5);
   r.runs[2].predicted = Seconds(4.4);
-  CHECK(r.error() == Approx(0).margin(1e-12));
-  CHECK(r.forecast_error() == Approx(1.8 / 2.5 - 1));
+  CHECK(r.error().value() == Approx(0).margin(1e-12));
+  CHECK(r.forecast_error().value() == Approx(1.8 / 2.5 - 1));
   CHECK(r.predicted() == Seconds(2.5));
   // A reach of ln 2: from half to twice the middle.
   r.reach = r.forecast_reach = std::log(2);
@@ -141,8 +102,8 @@ TEST_CASE("median and worst error leave out what shows nothing", "[native]") {
   NativeSuite suite = suite_of({row("a", 1.1, {1, 1, 1}), row("b", 0.8, {1, 1, 1}),
                                 row("c", 1.02, {1, 1, 1}), row("d", 10, {1, 1}, 3)});
   CHECK(suite.conclusive() == 3);
-  CHECK(suite.score().median_error == Approx(0.10));
-  CHECK(suite.score().worst_error == Approx(0.20));
+  CHECK(suite.score().median_error.value() == Approx(0.10));
+  CHECK(suite.score().worst_error.value() == Approx(0.20));
   // Eight conclusive cases are asked for, or all four where there are four: three are too few.
   CHECK(suite.verdict() == Verdict::inconclusive);
   suite.rows.pop_back();
@@ -150,10 +111,29 @@ TEST_CASE("median and worst error leave out what shows nothing", "[native]") {
   CHECK(suite.verdict() == Verdict::agrees);
   // The gate is not on forecasts: those of twice the time leave it as it is.
   for (NativeRow& r : suite.rows) r.forecast = Seconds(2);
-  CHECK(suite.forecast_score().median_error == Approx(1));
+  CHECK(suite.forecast_score().median_error.value() == Approx(1));
   CHECK(suite.verdict() == Verdict::agrees);
   suite.gate = 0.09;
   CHECK(suite.verdict() == Verdict::differs);
+}
+
+TEST_CASE("a case without a clean run shows no number that was not measured", "[native]") {
+  // Three runs of 100 s beside other work.
+  const NativeSuite suite = suite_of({row("a", 1, {}, 3)});
+  CHECK_FALSE(suite.rows[0].error());
+  CHECK_FALSE(suite.rows[0].forecast_error());
+  CHECK_FALSE(suite.score().median_error);
+  CHECK(suite.verdict() == Verdict::inconclusive);
+  CHECK_THAT(to_text(suite), Containing("median of the absolute errors none, worst none") &&
+                                 Containing("too few to tell what two differ by"));
+  const auto json = nlohmann::json::parse(to_json(suite));
+  for (const char* key : {"measured_s", "spread", "error", "forecast_error", "inside"})
+    CHECK(json.at("cases").at(0).at(key).is_null());
+  for (const char* key : {"median_error", "worst_error"}) {
+    CHECK(json.at("score").at(key).is_null());
+    CHECK(json.at("forecast_score").at(key).is_null());
+  }
+  CHECK(json.at("floor").at("repeat_error").is_null());
 }
 
 TEST_CASE("coverage counts clean runs and medians of conclusive cases", "[native]") {
@@ -168,115 +148,6 @@ TEST_CASE("coverage counts clean runs and medians of conclusive cases", "[native
   CHECK(c.medians_inside == 1);
   CHECK(c.medians == 2);
   CHECK(suite_of(rows).forecast_score().medians == 0);
-}
-
-TEST_CASE("deviation over all passes holds the drift, that of neighbours does not",
-          "[native][passes]") {
-  // 1, 2, 3: deviation 1 over a mean of 2. Neighbours differ by 1: sqrt(2 · 1 / (2 · 2)) = 0.707.
-  const std::vector<double> drifting = {1, 2, 3};
-  CHECK(deviation(drifting, Spread::over_all) == Approx(0.5));
-  CHECK(deviation(drifting, Spread::of_neighbours) == Approx(std::sqrt(0.5) / 2));
-  // Noise without drift, 1, 3, 1, 3: over all sqrt(4 / 3), neighbours sqrt(12 / 6), mean 2.
-  const std::vector<double> noisy = {1, 3, 1, 3};
-  CHECK(deviation(noisy, Spread::over_all) == Approx(std::sqrt(4. / 3) / 2));
-  CHECK(deviation(noisy, Spread::of_neighbours) == Approx(std::sqrt(2.) / 2));
-  CHECK(deviation(std::vector<double>{7}, Spread::over_all) == 0);
-}
-
-TEST_CASE("a moment lies between the nearest passes that know a row", "[native][passes]") {
-  // Passes with 1, none, 3 and 4 of a row. Between the second and the third: the first's and the
-  // third's, mean 2; after the last: the last.
-  const auto pass = [](double value, const char* spoiled) {
-    calib::Measurements m{.rows = {measured("rig.copy", {}, value)}, .canaries = {}};
-    m.passes = 1;
-    m.rows[0].blocks.resize(1);
-    m.rows[0].blocks[0].samples[0].spoiled = spoiled;
-    return m;
-  };
-  const std::vector<calib::Measurements> passes = {pass(1, ""), pass(9, "busy"), pass(3, ""),
-                                                   pass(4, "")};
-  const auto value = [&](std::size_t before) {
-    return calib::estimate(around(passes, before).rows[0]).value;
-  };
-  CHECK(value(0) == Approx(2));
-  CHECK(value(1) == Approx(2));
-  CHECK(value(2) == Approx(3.5));
-  CHECK(value(3) == Approx(4));
-  CHECK(calib::block_values(joined(passes).rows[0]) == std::vector<double>{1, 3, 4});
-}
-
-TEST_CASE("measured rows become the values of the machine", "[native][rates]") {
-  const TemporaryFolder folder;
-  const std::vector<NativePath> paths = {{"drive", folder.path()}, {"second", folder.path()}};
-  const Rates rates = rates_of(all_rows(), paths);
-  const std::vector<Override> set = overrides_of(rates);
-  // Two products of 4.29 GFLOP: their median (90 + 110) / 2 is the peak; the small one has half.
-  CHECK_THAT(value_of(set, "machine.gpus.peak_16"),
-             Catch::Matchers::StartsWith("{value: 100 GFLOP/s, source: "));
-  CHECK_THAT(value_of(set, "machine.gpus.gemm_efficiency"),
-             Containing("[33.5544 MFLOP, 0.500], [4294.97 MFLOP, 1.000]"));
-  CHECK_THAT(value_of(set, "machine.gpus.attention_efficiency"),
-             Catch::Matchers::StartsWith("{value: 0.4,"));
-  // One thread streams 10 of the 30 GB/s of all.
-  CHECK_THAT(value_of(set, "machine.gpus.memory_efficiency"),
-             Catch::Matchers::StartsWith("{value: 0.3333,"));
-  CHECK_THAT(value_of(set, "machine.host.memory_bandwidth"),
-             Catch::Matchers::StartsWith("{value: 30 GB/s,"));
-  // Adam's blocks are 0.9, 1 and 1.1: relative deviation 10 %. The others have none of their own
-  // and take the pooled one: sqrt(2 · 0.1² / (9 rows · 2)) = 3.33 %.
-  CHECK_THAT(value_of(set, "machine.host.adam_rate"), Containing("uncertainty: 10 %"));
-  CHECK_THAT(value_of(set, "machine.host.cast_rate"), Containing("uncertainty: 3.3 %"));
-  // At once 1 of 2 and 0.3 of 1 GB/s: 0.5 + 0.3 of what one after the other takes, 1.25 times as
-  // long. 2 / 1.25 and 1 / 1.25.
-  CHECK_THAT(value_of(set, "machine.paths.drive.read_mixed"),
-             Catch::Matchers::StartsWith("{value: 1.6 GB/s,"));
-  CHECK_THAT(value_of(set, "machine.paths.drive.write_mixed"),
-             Catch::Matchers::StartsWith("{value: 0.8 GB/s,"));
-  // Paths of one device are measured once, and so are their values.
-  CHECK_THAT(value_of(set, "machine.paths.second.read"),
-             Catch::Matchers::StartsWith("{value: 2 GB/s,"));
-}
-
-TEST_CASE("what could not be measured is said with the reason", "[native][rates]") {
-  const TemporaryFolder folder;
-  calib::Measurements m = all_rows();
-  for (calib::RowResult& r : m.rows) {
-    if (r.row.quantity != "rig.copy") continue;
-    for (calib::Block& block : r.blocks)
-      block.samples[0].spoiled = "0.9 cores busy with other work";
-  }
-  CHECK_THROWS_WITH(rates_of(m, {{"drive", folder.path()}}),
-                    Containing("rig.copy") && Containing("0.9 cores busy with other work"));
-}
-
-TEST_CASE("a profile gives the same values, of this host only", "[native][rates]") {
-  const TemporaryFolder folder;
-  const std::vector<NativePath> paths = {{"drive", folder.path()}, {"second", folder.path()}};
-  const std::string file = folder.write("this.yaml", native_profile());
-  const std::vector<Override> set = overrides_of(rates_of_profile(file, paths));
-  CHECK_THAT(value_of(set, "machine.gpus.peak_16"),
-             Catch::Matchers::StartsWith("{value: 50 GFLOP/s, source: ") &&
-                 Containing("uncertainty: 10 %"));
-  CHECK_THAT(value_of(set, "machine.paths.second.read"),
-             Catch::Matchers::StartsWith("{value: 1 GB/s,") && Containing("uncertainty: 20 %"));
-  CHECK(value_of(set, "machine.gpus.memory") == "none");
-  // The executor multiplies in fp32: that is the rate of both types.
-  std::string with_tiles = native_profile();
-  const auto replace = [&](const std::string& from, const std::string& to) {
-    with_tiles.replace(with_tiles.find(from), from.size(), to);
-  };
-  replace("peak_16: {value: 50", "peak_16: {value: 400");
-  replace(
-      "gemm_efficiency: {points: [[33 MFLOP, 0.5]",
-      "gemm_efficiency_32: {value: 0.9, source: x}\n  gemm_efficiency: {points: [[33 MFLOP, 0.1]");
-  const std::vector<Override> tiles =
-      overrides_of(rates_of_profile(folder.write("tiles.yaml", with_tiles), paths));
-  CHECK_THAT(value_of(tiles, "machine.gpus.peak_16"),
-             Catch::Matchers::StartsWith("{value: 50 GFLOP/s,"));
-  CHECK_THAT(value_of(tiles, "machine.gpus.gemm_efficiency"),
-             Catch::Matchers::StartsWith("{value: 0.9,"));
-  const std::string other = folder.write("other.yaml", native_profile("0123456789ab"));
-  CHECK_THROWS_WITH(rates_of_profile(other, paths), Containing("measured on host 0123456789ab"));
 }
 
 TEST_CASE("the native cases load, fit and take as long as is said", "[native][cases]") {
@@ -404,9 +275,10 @@ cases: [{name: compute}]
   REQUIRE(suite.rows.size() == 1);
   REQUIRE(suite.rows[0].runs.size() == 4);
   // The launch of a kernel, 1 us, stays as it is; that and picoseconds are the margins.
-  for (const NativeRun& run : suite.rows[0].runs) CHECK(run.error() == Approx(0).margin(2e-3));
-  CHECK(suite.forecast_score().median_error == Approx(0.153).margin(2e-3));
-  CHECK(suite.score().median_error < 2e-3);
+  for (const NativeRun& run : suite.rows[0].runs)
+    CHECK(run.error().value() == Approx(0).margin(2e-3));
+  CHECK(suite.forecast_score().median_error.value() == Approx(0.153).margin(2e-3));
+  CHECK(suite.score().median_error.value() < 2e-3);
   // Drift widens the forecast's interval only: the prediction's rates differ once in six passes.
   CHECK(*suite.rows[0].forecast_reach > *suite.rows[0].reach);
 }

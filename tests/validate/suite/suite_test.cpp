@@ -101,7 +101,7 @@ TEST_CASE("a rate of the profile that is 20 % off is found and its device named"
     }
     CHECK(is_named);
     CHECK(c.suspects.front().ratio == Approx(1.2).margin(0.07));
-    CHECK(c.step.error() < 0);  // predicted too short
+    CHECK(c.step.error().value() < 0);  // predicted too short
   }
 }
 
@@ -140,9 +140,28 @@ TEST_CASE("mean and worst error leave out what shows nothing", "[suite]") {
     suite.rows.push_back(row);
   }
   CHECK(suite.conclusive() == 2);
-  CHECK(suite.mean() == Approx(0.04));
-  CHECK(suite.worst() == Approx(0.06));
-  CHECK_FALSE(suite.holds());  // the mean is above 3 %
+  CHECK(suite.mean().value() == Approx(0.04));
+  CHECK(suite.worst().value() == Approx(0.06));
+  CHECK(suite.verdict() == Verdict::differs);  // the mean is above 3 %
+  suite.rows.erase(suite.rows.begin() + 1);    // -2 % is left
+  CHECK(suite.verdict() == Verdict::agrees);
+}
+
+TEST_CASE("a suite in which nothing is conclusive shows no error and holds no gate", "[suite]") {
+  Suite suite;
+  suite.rows.resize(2);
+  for (SuiteRow& row : suite.rows) {
+    row.comparison.step = {Seconds(1), Seconds(2)};
+    row.comparison.verdict = Verdict::inconclusive;
+  }
+  CHECK_FALSE(suite.mean());
+  CHECK_FALSE(suite.worst());
+  CHECK(suite.verdict() == Verdict::inconclusive);
+  CHECK_THAT(to_text(suite), Containing("Inconclusive") && !Containing("absolute errors"));
+  const auto json = nlohmann::json::parse(to_json(suite));
+  CHECK(json.at("verdict") == "inconclusive");
+  CHECK(json.at("mean_error").is_null());
+  CHECK(json.at("worst_error").is_null());
 }
 
 TEST_CASE("faults of a suite's file are located", "[suite][input]") {
