@@ -155,7 +155,7 @@ void add_tune(CLI::App& app, TuneFlags& flags, int& code) {
       "  tidegate tune mlp_offload_70b\n"
       "  tidegate tune mlp_offload_70b --limit changes=2 --limit 'host=400 GiB'\n"
       "  tidegate tune llama31_8b_h200 --only activations,batch\n"
-      "  tidegate tune zero_infinity_70b --over policy.optimizer.buffer_count=8,16,32 --over "
+      "  tidegate tune zero_infinity_70b --over policy.optimizer.buffer_count=12,16,32 --over "
       "policy.optimizer.sub_group_size=5e7,1e8 --csv grid.csv\n"
       "  tidegate tune mixtral_zero_infinity_a100 --results tune.jsonl --resume\n"
       "  tidegate tune --hf config.json --deepspeed ds_config.json --hardware a100_8gpu\n"
