@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include <fmt/core.h>
 
@@ -92,9 +93,10 @@ void check_out(const std::string& out) {
     throw InputError("--out " + out + ": a profile's name ends in .yaml");
   const fs::path folder =
       fs::path(out).has_parent_path() ? fs::path(out).parent_path() : fs::path(".");
-  if (!fs::is_directory(folder))
+  std::error_code error;  // a path that cannot be followed is none
+  if (!fs::is_directory(folder, error))
     throw InputError("--out " + out + ": there is no folder " + folder.string());
-  if (fs::is_directory(out)) throw InputError("--out " + out + " is a folder");
+  if (fs::is_directory(out, error)) throw InputError("--out " + out + " is a folder");
 }
 
 }  // namespace

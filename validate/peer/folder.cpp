@@ -6,6 +6,7 @@
 #include <fstream>
 #include <ostream>
 #include <sstream>
+#include <system_error>
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -62,7 +63,8 @@ class Staged {
 void write_peer(const std::string& folder, const PeerFiles& files) {
   fs::path target = fs::absolute(folder).lexically_normal();
   if (!target.has_filename()) target = target.parent_path();
-  if (fs::exists(target))
+  std::error_code error;  // what cannot be looked at cannot be made, and mkdtemp says why
+  if (fs::exists(fs::symlink_status(target, error)))
     throw InputError(
         fmt::format("--out {}: exists, and nothing is overwritten; name a new folder", folder));
   Staged staged(target);

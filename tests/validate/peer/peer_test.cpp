@@ -100,6 +100,9 @@ TEST_CASE("a folder is written whole, and never over another", "[peer]") {
   for (const auto& entry : fs::directory_iterator(folder.path()))
     entries += entry.exists() ? 1u : 0u;
   CHECK(entries == 1);
+  // A link to itself leads nowhere, and is there.
+  fs::create_symlink("loop", folder.path() / "loop");
+  CHECK_THROWS_AS(write_peer((folder.path() / "loop").string(), files), InputError);
 }
 
 TEST_CASE("the script is Python", "[peer]") {
