@@ -124,7 +124,7 @@ int run_command(const RunFlags& flags) {
   if (flags.gpu) options.devices = cuda_devices();
   options.scale = flags.scale;
   options.gate = flags.gate;
-  const Trial trial = run_trial(scenario, options);
+  const RealTrial trial = run_trial(scenario, options);
   const Expected& e = trial.expected;
   if (!flags.trace.empty()) {
     const std::array runs = {TracedRun{"predicted", &e.predicted},

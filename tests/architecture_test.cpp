@@ -116,3 +116,72 @@ TEST_CASE("the engine includes no device", "[architecture]") {
     CHECK((!names_machine || prices));
   }
 }
+
+namespace {
+
+std::string without_comments_and_strings(std::string text) {
+  static const std::regex noise(
+      "//[^\n]*|/\\*[^]*?\\*/|\"(\\\\.|[^\"\\\\\n])*\"|'(\\\\.|[^'\\\\])'");
+  return std::regex_replace(text, noise, " ");
+}
+
+// Types that a file defines for others to see: of a namespace, no template, no member.
+std::set<std::string> types_of(const fs::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string code = without_comments_and_strings(text.str());
+  static const std::regex token(
+      "namespace\\s*([\\w:]*)\\s*\\{|(template\\s*<[^;{}]*>\\s*)?\\b(struct|class|union|enum)\\s+"
+      "(class\\s+)?([\\w:]+)(\\s+final)?\\s*(:[^;{}()=]*)?\\{|[{}]");
+  struct Scope {
+    bool is_namespace, is_hidden;
+    std::string name;
+  };
+  std::vector<Scope> scopes;
+  std::set<std::string> types;
+  for (std::sregex_iterator m(code.begin(), code.end(), token), end; m != end; ++m) {
+    const std::string found = m->str();
+    if (found == "}") {
+      if (!scopes.empty()) scopes.pop_back();
+    } else if (found.starts_with("namespace")) {
+      const std::string name = (*m)[1];
+      scopes.push_back({true, name.empty(), name + "::"});
+    } else {
+      const std::string name = (*m)[5];
+      const bool is_ours = !name.empty() && name.find(':') == std::string::npos && !(*m)[2].matched;
+      const bool is_seen = std::ranges::all_of(
+          scopes, [](const Scope& s) { return s.is_namespace && !s.is_hidden; });
+      std::string full;
+      for (const Scope& s : scopes) full += s.name;
+      if (is_ours && is_seen) types.insert(full + name);
+      scopes.push_back({false, false, ""});
+    }
+  }
+  return types;
+}
+
+}  // namespace
+
+// Two types of one name in one program are one to the linker, which keeps one of each template and
+// inline function of them: one type's vector then grows by the other's size.
+TEST_CASE("every type of a namespace is defined in one place", "[architecture]") {
+  std::map<std::string, std::set<std::string>> places;
+  for (const auto& [folder, uses] : libraries()) {
+    for (const auto& entry : fs::directory_iterator(root / folder)) {
+      const auto extension = entry.path().extension();
+      if (extension != ".cpp" && extension != ".hpp") continue;
+      for (const std::string& type : types_of(entry.path()))
+        places[type].insert(fs::relative(entry.path(), root).string());
+    }
+  }
+  CHECK(places.size() > 500);
+  CHECK(places["tidegate::PlanBuilder"] == std::set<std::string>{"sim/plan/plan.hpp"});
+  for (const auto& [type, files] : places) {
+    if (files.size() < 2) continue;
+    std::string all;
+    for (const std::string& file : files) all += file + " ";
+    INFO(type << " in " << all);
+    CHECK(files.size() == 1);
+  }
+}

@@ -10,7 +10,7 @@ class HiddenMoves {
   HiddenMoves(const TensorTrace& trace, const Rates& rates);
 
   const std::vector<Seconds>& axis() const { return axis_; }
-  const Traffic& traffic() const { return traffic_; }
+  const Calendars& traffic() const { return traffic_; }
 
   /// From the end of `out_after` to the start of `in_before`.
   Seconds interval(const Move& move) const;
@@ -37,7 +37,7 @@ class HiddenMoves {
 
   const TensorTrace& trace_;
   std::vector<Seconds> axis_;
-  Traffic traffic_;
+  Calendars traffic_;
   std::vector<Booking> out_, in_;  // per tensor; empty where not booked
 };
 

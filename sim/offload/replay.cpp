@@ -4,24 +4,24 @@
 
 namespace tidegate {
 
-Traffic::Traffic(const Rates& rates) : rates_(rates) {
+Calendars::Calendars(const Rates& rates) : rates_(rates) {
   out_ = {Leg{&calendars_[0], rates.out_host}, Leg{&calendars_[1], rates.out_storage}};
   in_ = {Leg{&calendars_[2], rates.in_host}, Leg{&calendars_[3], rates.in_storage}};
 }
 
-std::span<const Leg> Traffic::out(Move::Where where) const {
+std::span<const Leg> Calendars::out(Move::Where where) const {
   return {out_.data(), where == Move::Where::storage ? 2U : 1U};
 }
 
-std::span<const Leg> Traffic::in(Move::Where where) const {
+std::span<const Leg> Calendars::in(Move::Where where) const {
   return {in_.data(), where == Move::Where::storage ? 2U : 1U};
 }
 
-Seconds Traffic::latency(Move::Where where) const {
+Seconds Calendars::latency(Move::Where where) const {
   return where == Move::Where::host ? rates_.latency_host : rates_.latency_storage;
 }
 
-Seconds alone(const Traffic& traffic, std::span<const Leg> legs, Move::Where where, Bytes bytes) {
+Seconds alone(const Calendars& traffic, std::span<const Leg> legs, Move::Where where, Bytes bytes) {
   BytesPerSecond rate = legs.front().peak;
   for (const Leg& leg : legs) rate = std::min(rate, leg.peak);
   return traffic.latency(where) + bytes / rate;
@@ -108,7 +108,7 @@ class Replay {
 
   const TensorTrace& trace_;
   std::vector<Move>& moves_;
-  Traffic traffic_;
+  Calendars traffic_;
   std::vector<std::vector<std::size_t>> leaves_, fetched_;  // per point: tensors
   std::vector<Seconds> starts_;
   std::vector<Seconds> left_;   // per tensor

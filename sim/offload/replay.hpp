@@ -9,11 +9,11 @@
 namespace tidegate {
 
 /// The calendars of one GPU's link and drives, each direction on its own.
-class Traffic {
+class Calendars {
  public:
-  explicit Traffic(const Rates& rates);
-  Traffic(const Traffic&) = delete;
-  Traffic& operator=(const Traffic&) = delete;
+  explicit Calendars(const Rates& rates);
+  Calendars(const Calendars&) = delete;
+  Calendars& operator=(const Calendars&) = delete;
 
   std::span<const Leg> out(Move::Where where) const;
   std::span<const Leg> in(Move::Where where) const;
@@ -26,7 +26,7 @@ class Traffic {
 };
 
 /// Latency and bytes over the rate of the narrowest leg: one transfer that nothing else slows.
-Seconds alone(const Traffic& traffic, std::span<const Leg> legs, Move::Where where, Bytes bytes);
+Seconds alone(const Calendars& traffic, std::span<const Leg> legs, Move::Where where, Bytes bytes);
 
 enum class LayerEnd : std::uint8_t {
   free,   ///< compute goes on while tensors leave

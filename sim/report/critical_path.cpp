@@ -113,7 +113,7 @@ std::optional<ResourceId> dominant(const Demand& demand, std::span<const double>
 }
 
 // Appends the task's time within [from, to], its latency apart.
-void blame_task(std::vector<Segment>& path, TaskId task, const Demand& demand,
+void blame_task(std::vector<PathSegment>& path, TaskId task, const Demand& demand,
                 std::optional<ResourceId> resource, Instant start, Instant from, Instant to) {
   const Instant work_from = resource ? std::clamp(start + to_ticks(demand.latency), from, to) : to;
   if (work_from < to) path.push_back({work_from, to, Blame::resource, *resource, task});
@@ -122,9 +122,9 @@ void blame_task(std::vector<Segment>& path, TaskId task, const Demand& demand,
 
 }  // namespace
 
-std::vector<Segment> critical_path(const Plan& plan, const Timeline& timeline,
-                                   std::span<const Demand> demands, const Steady& steady) {
-  std::vector<Segment> path;
+std::vector<PathSegment> critical_path(const Plan& plan, const Timeline& timeline,
+                                       std::span<const Demand> demands, const Steady& steady) {
+  std::vector<PathSegment> path;
   const Causes causes(plan, timeline, steady.from);
   const std::vector<double> loads = loads_of(plan, timeline, demands);
   Instant now = steady.to;

@@ -27,7 +27,7 @@ namespace tidegate {
 
 enum class Blame { resource, latency, wait };
 
-struct Segment {
+struct PathSegment {
   Instant from = 0, to = 0;
   Blame blame = Blame::wait;
   ResourceId resource{};       ///< when blame is resource
@@ -37,8 +37,8 @@ struct Segment {
 };
 
 /// The segments of the period, latest first; they tile it.
-std::vector<Segment> critical_path(const Plan& plan, const Timeline& timeline,
-                                   std::span<const Demand> demands, const Steady& steady);
+std::vector<PathSegment> critical_path(const Plan& plan, const Timeline& timeline,
+                                       std::span<const Demand> demands, const Steady& steady);
 
 /// Seconds per iteration by which the longest chain of dependences grows:
 ///

@@ -157,11 +157,11 @@ void report_resources(Report& report, std::span<const Resource> resources,
   }
 }
 
-void report_critical_path(Report& report, const Plan& plan, const std::vector<Segment>& path,
+void report_critical_path(Report& report, const Plan& plan, const std::vector<PathSegment>& path,
                           const Steady& steady) {
   std::vector<Report::Step> steps(plan.names.size());
   std::optional<TaskId> previous;
-  for (const Segment& segment : path) {
+  for (const PathSegment& segment : path) {
     const Seconds time = segment.time() / steady.iterations();
     switch (segment.blame) {
       case Blame::resource:

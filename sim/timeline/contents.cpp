@@ -36,7 +36,7 @@ class Trace {
   }
 
   ContentTrace run() {
-    for (const Moment& m : moments(plan_, timeline_)) m.is_end ? end(m.task) : start(m.task);
+    for (const TaskMoment& m : moments(plan_, timeline_)) m.is_end ? end(m.task) : start(m.task);
     return std::move(result_);
   }
 
@@ -188,11 +188,11 @@ class Trace {
 
 }  // namespace
 
-std::vector<Moment> moments(const Plan& plan, const Timeline& timeline) {
+std::vector<TaskMoment> moments(const Plan& plan, const Timeline& timeline) {
   struct Keyed {
     Instant at;
     bool is_later;  // within the instant
-    Moment moment;
+    TaskMoment moment;
   };
   std::vector<Keyed> all;
   for (std::uint32_t t = 0; t < plan.size(); ++t) {
@@ -204,7 +204,7 @@ std::vector<Moment> moments(const Plan& plan, const Timeline& timeline) {
   std::ranges::sort(all, {}, [](const Keyed& k) {
     return std::tuple(k.at, k.is_later, index(k.moment.task), k.moment.is_end);
   });
-  std::vector<Moment> list;
+  std::vector<TaskMoment> list;
   for (const Keyed& k : all) list.push_back(k.moment);
   return list;
 }

@@ -12,15 +12,15 @@
 namespace tidegate {
 
 /// The start or the end of a task that ran.
-struct Moment {
+struct TaskMoment {
   TaskId task{};
   bool is_end = false;
-  bool operator==(const Moment&) const = default;
+  bool operator==(const TaskMoment&) const = default;
 };
 /// All of them in an order in which they can be repeated one after another: by time, of an instant
 /// the ends of what began earlier first, then the others in the order of the plan, each with its
 /// end if it takes no time.
-std::vector<Moment> moments(const Plan& plan, const Timeline& timeline);
+std::vector<TaskMoment> moments(const Plan& plan, const Timeline& timeline);
 
 struct ContentTrace {
   /// One sentence for each deed that does not find what it reads, finds a copy of what has been

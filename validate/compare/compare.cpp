@@ -17,7 +17,7 @@ struct Side {
   const Timeline& timeline;
   std::vector<Iteration> iterations;
   Steady steady;
-  std::vector<Segment> path;
+  std::vector<PathSegment> path;
 
   Side(const Plan& plan, const Timeline& t, std::span<const Demand> demands)
       : timeline(t),
@@ -63,17 +63,17 @@ std::vector<Group> group(const Plan& plan, const Side& predicted, const Side& me
   return sorted(std::move(groups));
 }
 
-std::string step_of(const Plan& plan, const Segment& segment) {
+std::string step_of(const Plan& plan, const PathSegment& segment) {
   if (segment.blame == Blame::wait || !segment.task) return "wait";
   return plan.names[index(plan.task(*segment.task).name)];
 }
 
 std::vector<Group> paths(const Plan& plan, const Side& predicted, const Side& measured) {
   std::map<std::string, Group> groups;
-  for (const Segment& s : predicted.path) {
+  for (const PathSegment& s : predicted.path) {
     groups[step_of(plan, s)].time.predicted += s.time() / predicted.steady.iterations();
   }
-  for (const Segment& s : measured.path) {
+  for (const PathSegment& s : measured.path) {
     Group& g = groups[step_of(plan, s)];
     g.time.measured += s.time() / measured.steady.iterations();
     if (s.blame != Blame::latency) ++g.tasks;
@@ -110,7 +110,7 @@ std::vector<std::string> reordered(const Plan& plan, const Timeline& predicted,
 double floor_of(const Side& measured, std::span<const Instant> lateness) {
   if (lateness.empty() || measured.steady.time() <= Seconds(0)) return 0;
   Instant late = 0;
-  for (const Segment& s : measured.path) {
+  for (const PathSegment& s : measured.path) {
     const bool is_end = s.task && s.to == measured.timeline.end[index(*s.task)];
     if (is_end) late += std::min(s.to - s.from, lateness[index(*s.task)]);
   }

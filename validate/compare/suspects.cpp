@@ -82,10 +82,10 @@ bool is_off(double ratio, double busy_ratio, double spread) {
          std::abs(busy_off) >= least;
 }
 
-Seconds exposed(const Plan& plan, std::span<const Demand> demands, std::span<const Segment> path,
-                const Device& device) {
+Seconds exposed(const Plan& plan, std::span<const Demand> demands,
+                std::span<const PathSegment> path, const Device& device) {
   Seconds sum;
-  for (const Segment& s : path) {
+  for (const PathSegment& s : path) {
     if (!s.task || s.blame != Blame::resource) continue;
     if (dominant(demands[index(plan.task(*s.task).work)]) == device) sum += s.time();
   }
@@ -97,8 +97,8 @@ Seconds exposed(const Plan& plan, std::span<const Demand> demands, std::span<con
 std::vector<Suspect> find_suspects(const Plan& plan, const Timeline& predicted,
                                    const Timeline& measured, std::span<const Demand> demands,
                                    std::span<const Resource> resources,
-                                   std::span<const Instant> lateness, std::span<const Segment> path,
-                                   double iterations) {
+                                   std::span<const Instant> lateness,
+                                   std::span<const PathSegment> path, double iterations) {
   std::map<Device, Evidence> devices;
   for (std::uint32_t t = 0; t < plan.size(); ++t) {
     const auto device = dominant(demands[index(plan.tasks[t].work)]);

@@ -12,7 +12,7 @@ namespace tidegate {
 std::vector<Suspect> find_suspects(const Plan& plan, const Timeline& predicted,
                                    const Timeline& measured, std::span<const Demand> demands,
                                    std::span<const Resource> resources,
-                                   std::span<const Instant> lateness, std::span<const Segment> path,
-                                   double iterations);
+                                   std::span<const Instant> lateness,
+                                   std::span<const PathSegment> path, double iterations);
 
 }  // namespace tidegate

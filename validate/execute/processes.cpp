@@ -80,8 +80,8 @@ class Service {
   std::atomic<std::int64_t> works_ = 0;
 
   template <class Do>
-  static Answer answer(Do&& act) {
-    Answer over;
+  static WorkResult answer(Do&& act) {
+    WorkResult over;
     try {
       act();
     } catch (...) {
@@ -105,7 +105,7 @@ class Service {
     for (int none = -1; receive(socket, command, none);) {
       if (works_++ == dies_at_) raise(SIGKILL);
       Clock::time_point due;
-      Answer over = answer([&] { due = worker_.run(command.task, seat, command.start); });
+      WorkResult over = answer([&] { due = worker_.run(command.task, seat, command.start); });
       over.due = due;
       if (!send(socket, over)) return;
     }
@@ -156,7 +156,7 @@ void RankProcesses::start(std::uint16_t rank, const std::vector<Death>& deaths) 
 void RankProcesses::sit_down(Seat seat) {
   Process& process = *processes_.at(rank_of(seat.lane));
   auto [here, there] = connected_sockets();
-  Answer answer;
+  WorkResult answer;
   bool is_heard = false;
   {
     const std::lock_guard lock(process.mutex);
@@ -206,7 +206,7 @@ Clock::time_point RankProcesses::ask(std::uint16_t rank, Socket& socket, TaskId 
     const std::lock_guard lock(process.under_way_mutex);
     process.under_way.insert(static_cast<std::uint32_t>(index(task)));
   }
-  Answer answer;
+  WorkResult answer;
   if (!send(socket, command) || !receive(socket, answer)) throw MachineError(death_of(rank));
   {
     const std::lock_guard lock(process.under_way_mutex);

@@ -36,7 +36,7 @@ struct Death {
   std::uint16_t rank = 0;
   std::int64_t at = 0;
 };
-struct Ranks {
+struct RankOptions {
   bool are_processes = false;
   std::vector<Death> deaths;
 };

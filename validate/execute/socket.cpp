@@ -25,7 +25,7 @@ std::span<std::byte> room_of(T& value) {
 }
 
 struct AnswerHead {
-  Answer::Kind kind;
+  WorkResult::Kind kind;
   Clock::time_point due;
   std::size_t length;
 };
@@ -104,12 +104,12 @@ bool receive(const Socket& socket, Command& command, int& descriptor) {
   return socket.receive(room_of(command), descriptor);
 }
 
-bool send(const Socket& socket, const Answer& answer) {
+bool send(const Socket& socket, const WorkResult& answer) {
   const AnswerHead head{answer.kind, answer.due, answer.text.size()};
   return socket.send(bytes_of(head)) && socket.send(std::as_bytes(std::span(answer.text)));
 }
 
-bool receive(const Socket& socket, Answer& answer) {
+bool receive(const Socket& socket, WorkResult& answer) {
   AnswerHead head;
   if (!socket.receive(room_of(head))) return false;
   answer = {head.kind, head.due, std::string(head.length, ' ')};
@@ -128,31 +128,31 @@ bool receive(const Socket& socket, std::vector<std::byte>& bytes) {
   return socket.receive(bytes);
 }
 
-Answer failure() {
+WorkResult failure() {
   try {
     throw;
   } catch (const rig::Interrupted& error) {
-    return {Answer::Kind::interrupted, {}, error.what()};
+    return {WorkResult::Kind::interrupted, {}, error.what()};
   } catch (const InputError& error) {
-    return {Answer::Kind::input_error, {}, error.what()};
+    return {WorkResult::Kind::input_error, {}, error.what()};
   } catch (const MachineError& error) {
-    return {Answer::Kind::machine_error, {}, error.what()};
+    return {WorkResult::Kind::machine_error, {}, error.what()};
   } catch (const std::exception& error) {
-    return {Answer::Kind::bug, {}, error.what()};
+    return {WorkResult::Kind::bug, {}, error.what()};
   }
 }
 
-void rethrow(const Answer& answer) {
+void rethrow(const WorkResult& answer) {
   switch (answer.kind) {
-    case Answer::Kind::done:
+    case WorkResult::Kind::done:
       return;
-    case Answer::Kind::input_error:
+    case WorkResult::Kind::input_error:
       throw InputError(answer.text);
-    case Answer::Kind::machine_error:
+    case WorkResult::Kind::machine_error:
       throw MachineError(answer.text);
-    case Answer::Kind::interrupted:
+    case WorkResult::Kind::interrupted:
       throw rig::Interrupted(answer.text);
-    case Answer::Kind::bug:
+    case WorkResult::Kind::bug:
       throw std::logic_error(answer.text);
   }
 }

@@ -55,18 +55,18 @@ bool send(const Socket& socket, const Command& command, int descriptor = -1);
 bool receive(const Socket& socket, Command& command, int& descriptor);
 
 /// Over at `due`, or what went wrong.
-struct Answer {
+struct WorkResult {
   enum class Kind : std::uint8_t { done, input_error, machine_error, interrupted, bug };
   Kind kind = Kind::done;
   Clock::time_point due;
   std::string text;
 };
-bool send(const Socket& socket, const Answer& answer);
-bool receive(const Socket& socket, Answer& answer);
+bool send(const Socket& socket, const WorkResult& answer);
+bool receive(const Socket& socket, WorkResult& answer);
 /// Of the exception under way.
-Answer failure();
+WorkResult failure();
 /// Throws what the answer says went wrong.
-void rethrow(const Answer& answer);
+void rethrow(const WorkResult& answer);
 
 bool send(const Socket& socket, const std::vector<std::byte>& bytes);
 bool receive(const Socket& socket, std::vector<std::byte>& bytes);

@@ -17,7 +17,8 @@ Timeline dispatch(const Plan& plan, Worker& worker) {
 }  // namespace
 
 TrainingRun train_on(const Rig& rig, const Plan& plan, const Workload& workload,
-                     const LayerGraph& graph, const train::TrainingOptions& options, Ranks ranks) {
+                     const LayerGraph& graph, const train::TrainingOptions& options,
+                     RankOptions ranks) {
   using Sharing = Memories::Sharing;
   TrainingWorker worker(plan, rig, workload, graph, options,
                         ranks.are_processes ? Sharing::shared : Sharing::own);

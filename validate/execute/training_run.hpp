@@ -22,6 +22,6 @@ struct TrainingRun {
 /// on from. Throws as run_on does, and MachineError when the process of a rank dies.
 TrainingRun train_on(const Rig& rig, const Plan& plan, const Workload& workload,
                      const LayerGraph& graph, const train::TrainingOptions& options,
-                     Ranks ranks = {});
+                     RankOptions ranks = {});
 
 }  // namespace tidegate

@@ -14,7 +14,7 @@ namespace {
 SuiteRow run_case(const SuiteFile& file, const SuiteCase& c, const TrialOptions& options) {
   Scenario scenario = scenario_of(file, c);
   try {
-    const Trial trial = run_trial(scenario, options);
+    const RealTrial trial = run_trial(scenario, options);
     return {c.name,         scenario.policy.describe(), scenario.machine.name(),
             scenario.ranks, trial.comparison,           trial.tries,
             c.cause};

@@ -70,8 +70,8 @@ Comparison compare(const Expected& e, const Execution& run) {
                  {.lateness = run.lateness, .gate = e.gate, .interval = e.interval});
 }
 
-Trial run_trial(Scenario& scenario, const TrialOptions& options) {
-  Trial trial{.expected = expect(scenario, options), .measured = {}, .comparison = {}};
+RealTrial run_trial(Scenario& scenario, const TrialOptions& options) {
+  RealTrial trial{.expected = expect(scenario, options), .measured = {}, .comparison = {}};
   for (trial.tries = 0; trial.tries < options.tries;) {
     Execution run = run_on(trial.expected.rig, trial.expected.plan);
     const Comparison seen = compare(trial.expected, run);

@@ -46,7 +46,7 @@ struct Expected {
 Expected expect(Scenario& scenario, const TrialOptions& options);
 Comparison compare(const Expected& expected, const Execution& run);
 
-struct Trial {
+struct RealTrial {
   Expected expected;
   Execution measured;
   Comparison comparison;
@@ -54,6 +54,6 @@ struct Trial {
 };
 
 /// Throws as expect and run_on do.
-Trial run_trial(Scenario& scenario, const TrialOptions& options);
+RealTrial run_trial(Scenario& scenario, const TrialOptions& options);
 
 }  // namespace tidegate

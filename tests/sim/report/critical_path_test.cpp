@@ -8,14 +8,15 @@ using namespace tidegate::literals;
 
 namespace {
 
-std::vector<Segment> path_of(const Run& run) {
+std::vector<PathSegment> path_of(const Run& run) {
   return critical_path(run.plan, run.timeline, run.demands,
                        steady_period(iterations_of(run.plan, run.timeline)));
 }
 
 std::vector<std::string> tasks_of(const Run& run) {
   std::vector<std::string> names;
-  for (const Segment& s : path_of(run)) names.push_back(s.task ? run.plan.label(*s.task) : "wait");
+  for (const PathSegment& s : path_of(run))
+    names.push_back(s.task ? run.plan.label(*s.task) : "wait");
   return names;
 }
 
@@ -25,7 +26,7 @@ using Names = std::vector<std::string>;
 
 TEST_CASE("segments tile the period from its end to its start", "[critical path]") {
   Instant now = to_ticks(19_s);
-  for (const Segment& s : path_of(two_ranks(20))) {
+  for (const PathSegment& s : path_of(two_ranks(20))) {
     CHECK(s.to == now);
     CHECK(s.from < s.to);
     now = s.from;

@@ -26,7 +26,7 @@ meant::Run short_run(const Case& c, int ranks) {
 }
 
 TrainingRun executed_run(const meant::Run& run, const std::vector<FileFault>& faults = {},
-                         const Ranks& ranks = {}) {
+                         const RankOptions& ranks = {}) {
   Rig rig = executed::rig_of(run);
   rig.faults = faults;
   return train_on(rig, run.plan, run.scenario.workload, run.graph, executed::options_of(run),

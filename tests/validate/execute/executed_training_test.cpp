@@ -75,7 +75,7 @@ std::int64_t priced_writes(const meant::Run& run, const Timeline& timeline) {
   return pages;
 }
 
-void check(const meant::Run& run, Ranks as, bool is_kept_apart = false) {
+void check(const meant::Run& run, RankOptions as, bool is_kept_apart = false) {
   const TrainingRun real = train_on(executed::rig_of(run), run.plan, run.scenario.workload,
                                     run.graph, executed::options_of(run), as);
   const train::Training& reference = alone(run);
@@ -92,7 +92,7 @@ void check(const meant::Run& run, Ranks as, bool is_kept_apart = false) {
   CHECK((real.beside > 0) == is_kept_apart);
 }
 
-void check(const Case& c, int ranks, int accumulation, const char* dtype, Ranks as = {}) {
+void check(const Case& c, int ranks, int accumulation, const char* dtype, RankOptions as = {}) {
   INFO("ZeRO-" << c.zero << ", parameters " << c.parameters << ", " << c.optimizer << ", "
                << c.activations << ", " << ranks << (as.are_processes ? " processes, " : " ranks, ")
                << accumulation << " micro-batches, " << dtype);
@@ -191,7 +191,7 @@ TEST_CASE("the stages of a pipeline are processes", "[execute][pipeline][process
 }
 
 TEST_CASE("ranks that are processes train bit for bit", "[execute][processes]") {
-  const Ranks processes{.are_processes = true};
+  const RankOptions processes{.are_processes = true};
   check({"0", "resident", "resident", "keep"}, 2, 1, "bf16", processes);
   check({"2", "resident", "zero_offload", "{name: recompute, mode: full}"}, 2, 2, "bf16",
         processes);

@@ -72,7 +72,7 @@ void check_bytes(const meant::Run& run, const std::map<TaskId, std::size_t>& mov
 
 // One task after the other, in the order in which a simulation ends them.
 void follow(const Plan& plan, const Timeline& timeline, train::Arithmetic& arithmetic) {
-  for (const Moment& m : moments(plan, timeline)) {
+  for (const TaskMoment& m : moments(plan, timeline)) {
     if (!m.is_end) continue;
     arithmetic.run(m.task);
     for (const Effect& e : plan.effects(m.task)) {
