@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/keys.hpp"
+#include "cli/say.hpp"
 #include "models/base/error.hpp"
 #include "models/base/launch.hpp"
 #include "models/base/yaml.hpp"
@@ -74,14 +75,14 @@ int tell_failure() {
   try {
     throw;
   } catch (const InputError& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    say(fmt::format("{}\n", error.what()));
     return 2;
   } catch (const MachineError& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    say(fmt::format("{}\n", error.what()));
     return 3;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "internal error: {}\nPlease report this with the command line.\n",
-               error.what());
+    say(fmt::format("internal error: {}\nPlease report this with the command line.\n",
+                    error.what()));
     return 4;
   }
 }

@@ -270,7 +270,7 @@ TEST_CASE("a component that is missing or of another kind is said once", "[profi
 
 TEST_CASE("a component is not a node", "[profile]") {
   CHECK_THAT(faults_after("node.yaml", "kind: node", "kind: gpu"),
-             Containing("is 'gpu'; a profile to run on is of the kind node"));
+             Containing("is a part of a machine's profile"));
 }
 
 TEST_CASE("a path needs its bandwidths, and a cache what follows it", "[profile]") {
