@@ -69,8 +69,8 @@ struct Execution {
 /// Throws MachineError, naming pool and task, when a pool is full, and naming path, offset and task
 /// when a file fails or its bytes are not those that were written; InputError when the rig lacks a
 /// folder or a GPU, or cannot be paced, and for what real GPUs are not used for yet: collectives
-/// between ranks, and files straight to and from their memory. Then no thread is left, and no file
-/// (scratch files have no name).
+/// and copies between GPUs, and files straight to and from their memory. Then no thread is left,
+/// and no file (scratch files have no name).
 Execution run_on(const Rig& rig, const Plan& plan);
 inline Timeline execute(const Plan& plan, const Rig& rig) { return run_on(rig, plan).timeline; }
 

@@ -48,20 +48,6 @@ bool is_nothing(const Work& work) {
   return std::visit(Asked{}, work);
 }
 
-RigWorker::RigWorker(const Plan& plan, const Rig& rig, RigUse use)
-    : plan_(plan),
-      rig_(rig),
-      use_(use),
-      memories_(plan, use.memory, rig.devices),
-      files_(plan, rig.folders, use.is_meant),
-      kits_(seats_of(plan)),
-      host_threads_(rig.devices.empty() ? 1 : rig::host_facts().logical_cores) {
-  check_devices();
-  if (rig.pace == Pace::paced) pacer_.emplace(rig.machine.resources(), price(plan, rig.machine));
-}
-
-RigWorker::~RigWorker() = default;
-
 namespace {
 
 /// The GPU of a work that one has a part in, other than a collective.
@@ -78,16 +64,20 @@ struct GpuOf {
   }
 };
 
+void check_gpu(std::uint16_t gpu, std::size_t devices) {
+  if (gpu < devices) return;
+  throw InputError(
+      fmt::format("the plan uses GPU {}; this machine has {}, counted from 0", gpu, devices));
+}
+
 void check_gpu_work(const Work& work, std::size_t devices) {
-  const auto gpu = std::visit(GpuOf{}, work);
-  if (gpu && *gpu >= devices) {
+  if (const auto gpu = std::visit(GpuOf{}, work)) check_gpu(*gpu, devices);
+  const auto* copy = std::get_if<Copy>(&work);
+  const bool is_peer_copy =
+      copy != nullptr && copy->from.tier == Tier::gpu && copy->to.tier == Tier::gpu;
+  if (is_peer_copy || (std::holds_alternative<Collective>(work) && !is_nothing(work))) {
     throw InputError(
-        fmt::format("the plan uses GPU {}; this machine has {}, counted from 0", *gpu, devices));
-  }
-  const auto* collective = std::get_if<Collective>(&work);
-  if (collective != nullptr && !is_nothing(work)) {
-    throw InputError(
-        "the plan has collectives between GPUs, which real GPUs do not run here yet; "
+        "the plan has copies or collectives between GPUs, which real GPUs do not run here yet; "
         "take a scenario of one rank");
   }
   const auto* io = std::get_if<FileIo>(&work);
@@ -98,18 +88,37 @@ void check_gpu_work(const Work& work, std::size_t devices) {
   }
 }
 
-}  // namespace
-
-void RigWorker::check_devices() const {
-  if (rig_.devices.empty()) return;
-  if (rig_.pace == Pace::paced) {
+// Before any memory is taken and any file written.
+const Plan& checked(const Plan& plan, const Rig& rig, const RigUse& use) {
+  if (rig.devices.empty()) return plan;
+  if (rig.pace == Pace::paced) {
     throw InputError(
         "a paced rig holds GPUs to stated speeds, which real ones are not; take a "
         "native one");
   }
-  ensure(!use_.is_meant, "what tasks mean is computed on the host");
-  for (const Work& work : plan_.works) check_gpu_work(work, rig_.devices.size());
+  ensure(!use.is_meant, "what tasks mean is computed on the host");
+  for (const Work& work : plan.works) check_gpu_work(work, rig.devices.size());
+  for (const Buffer& buffer : plan.buffers) {
+    const Place place = plan.pools[index(buffer.pool)].place;
+    if (place.tier == Tier::gpu) check_gpu(place.index, rig.devices.size());
+  }
+  return plan;
 }
+
+}  // namespace
+
+RigWorker::RigWorker(const Plan& plan, const Rig& rig, RigUse use)
+    : plan_(checked(plan, rig, use)),
+      rig_(rig),
+      use_(use),
+      memories_(plan, use.memory, rig.devices),
+      files_(plan, rig.folders, use.is_meant),
+      kits_(seats_of(plan)),
+      host_threads_(rig.devices.empty() ? 1 : rig::host_facts().logical_cores) {
+  if (rig.pace == Pace::paced) pacer_.emplace(rig.machine.resources(), price(plan, rig.machine));
+}
+
+RigWorker::~RigWorker() = default;
 
 void RigWorker::sit_down_at_device(Kit& kit, LaneId lane) {
   std::vector<Kernel> kernels;

@@ -80,7 +80,6 @@ class RigWorker : public Worker {
   int host_threads_;       // of Adam and casts; where GPUs are real, what a profile says of them
   std::atomic<bool> is_stopped_ = false;
 
-  void check_devices() const;
   void sit_down_at_device(Kit& kit, LaneId lane);
   rig::IoOptions queue_options(LaneId lane) const;
   Clock::time_point run_paced(TaskId task, const Part& part, Clock::time_point start);

@@ -7,6 +7,7 @@
 
 #include "models/base/error.hpp"
 #include "tests/models/toy.hpp"
+#include "tests/validate/engine/lanes.hpp"
 #include "tests/validate/engine/laws.hpp"
 #include "validate/engine/rig.hpp"
 
@@ -122,17 +123,6 @@ Rig rig_of(Devices devices) {
       .devices = std::move(devices)};
 }
 
-struct Lanes {
-  PlanBuilder builder;
-  std::uint16_t count = 0;
-
-  TaskId add(const char* name, const Work& work, std::initializer_list<TaskId> after = {},
-             std::initializer_list<Effect> effects = {}) {
-    const LaneId lane = builder.lane(name, 0);
-    return builder.add({name, lane, 0, count++}, work, std::vector(after), std::vector(effects));
-  }
-};
-
 constexpr Gemm gemm{.m = 64, .n = 32, .k = 16};
 
 // Kernels make a tensor of 1 MB, which goes to the host, to a file, and comes back beside another
@@ -215,9 +205,15 @@ TEST_CASE("what real GPUs are not used for is refused before anything runs", "[e
     CHECK_THROWS_WITH(execute(alone(work), rig_of({device})), Containing(why));
   };
   refused(Collective{CollectiveKind::all_reduce, Bytes(1e6), 2, 0, 2}, "collectives");
+  refused(Copy{gpu0, gpu0, Bytes(1e6)}, "between GPUs");
   refused(FileIo{Direction::write, 0, gpu0, Bytes(1e6)}, "gpudirect: false");
   refused(Compute{1, {gemm}}, "uses GPU 1; this machine has 1");
   refused(Copy{host0, gpu1, Bytes(1e6)}, "uses GPU 1");
+  Lanes l;
+  const PoolId memory = l.builder.pool("gpu1", gpu1, Bytes(1e8));
+  const BufferId buffer = l.builder.buffer(memory, l.builder.owner("tensors"), Bytes(1e6));
+  l.add("allocate", Delay{}, {}, {allocate(buffer)});
+  CHECK_THROWS_WITH(execute(l.builder.finish(1, 1), rig_of({device})), Containing("uses GPU 1"));
   Rig paced = rig_of({device});
   paced.pace = Pace::paced;
   CHECK_THROWS_AS(execute(alone(Compute{0, {gemm}}), paced), InputError);

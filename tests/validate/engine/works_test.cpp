@@ -4,6 +4,7 @@
 #include "models/base/error.hpp"
 #include "sim/engine/simulate.hpp"
 #include "tests/models/toy.hpp"
+#include "tests/validate/engine/lanes.hpp"
 #include "tests/validate/engine/laws.hpp"
 #include "validate/engine/rig.hpp"
 #include "validate/engine/scale.hpp"
@@ -34,17 +35,6 @@ Rig slow_rig(Pace pace) {
           .pace = pace,
           .folders = {std::filesystem::temp_directory_path().string()}};
 }
-
-struct Lanes {
-  PlanBuilder builder;
-  std::uint16_t count = 0;
-
-  TaskId add(const char* name, const Work& work, std::initializer_list<TaskId> after = {},
-             std::initializer_list<Effect> effects = {}) {
-    const LaneId lane = builder.lane(name, 0);
-    return builder.add({name, lane, 0, count++}, work, std::vector(after), std::vector(effects));
-  }
-};
 
 constexpr Place gpu0{Tier::gpu, 0}, host0{Tier::host, 0};
 
