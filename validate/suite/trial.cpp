@@ -66,8 +66,9 @@ Expected expect(Scenario& scenario, const TrialOptions& options) {
 }
 
 Comparison compare(const Expected& e, const Execution& run) {
-  return compare(e.plan, e.predicted, run.timeline, e.demands, e.resources,
-                 {.lateness = run.lateness, .gate = e.gate, .interval = e.interval});
+  return compare(
+      e.plan, e.predicted, run.timeline, e.demands, e.resources,
+      {.lateness = run.lateness, .gate = e.gate, .interval = e.interval, .remarks = run.remarks});
 }
 
 RealTrial run_trial(Scenario& scenario, const TrialOptions& options) {
