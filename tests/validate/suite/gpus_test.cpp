@@ -68,7 +68,8 @@ TEST_CASE("ranks that share data sum their gradients on their GPUs", "[gpus]") {
 
 TEST_CASE("ranks of ZeRO-3 gather parameters and scatter gradients on their GPUs", "[gpus]") {
   TestMachine machine(2);
-  run(machine, {{"policy.zero", "{stage: 3, param_persistence_threshold: 0}"}});
+  run(machine,
+      {{"policy.zero", "{stage: 3, param_persistence_threshold: 0, reduce_bucket_size: 100000}"}});
   CHECK(groups(machine) == Groups{{0, 1}});
   CHECK(kinds(machine) == std::set{CollectiveKind::all_gather, CollectiveKind::reduce_scatter});
 }
