@@ -92,6 +92,16 @@ TEST_CASE("tensor-parallel groups are teams beside those of data", "[gpus]") {
   CHECK(groups(machine) == Groups{{0, 1}, {2, 3}, {0, 2}, {1, 3}});
 }
 
+TEST_CASE("every rank of a tensor-parallel group runs, also where one could stand for it",
+          "[gpus]") {
+  TestMachine machine(2);
+  run(machine, {{"workload.tensor_parallel", "2"}});
+  CHECK(groups(machine) == Groups{{0, 1}});
+  CHECK(kinds(machine) == std::set{CollectiveKind::all_reduce});
+  CHECK(machine.gpus[1]->computed.value() > 0);
+  CHECK(machine.gpus[1]->computed == machine.gpus[0]->computed);
+}
+
 TEST_CASE("activations of every rank go straight to files, or it is told", "[gpus]") {
   const std::vector<Override> ssdtrain = {
       {"policy.activations", "{name: ssdtrain, to: drive, threshold: 10000, adaptive: false}"}};
