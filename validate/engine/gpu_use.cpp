@@ -97,7 +97,9 @@ struct WhyNot {
   std::string why_not(Place place) const { return is_gpu(place) ? why_not(place.index) : ""; }
   std::string why_not(std::uint16_t gpu) const {
     if (gpu < devices) return "";
-    return fmt::format("it uses GPU {}; this machine has {}, counted from 0", gpu, devices);
+    return fmt::format(
+        "it uses GPU {}; this machine has {}, counted from 0: take as many ranks at most", gpu,
+        devices);
   }
 };
 
