@@ -1,6 +1,7 @@
 #include "validate/cuda/cuda_teams.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,9 +15,15 @@ namespace {
 class CudaTeam final : public DeviceTeam {
  public:
   CudaTeam(const std::vector<int>& gpus, LaunchMutex launch)
-      : launch_(std::move(launch)), communicators_(gpus) {
+      : launch_(std::move(launch)), communicators_(std::in_place, gpus) {
     for (const int gpu : gpus) streams_.emplace_back(gpu);
   }
+  ~CudaTeam() override {
+    const std::lock_guard turn(*launch_);
+    communicators_.reset();
+  }
+  CudaTeam(const CudaTeam&) = delete;
+  CudaTeam& operator=(const CudaTeam&) = delete;
 
   void run(CollectiveKind kind, std::span<const std::span<const std::byte>> from,
            std::span<const std::span<std::byte>> to) override {
@@ -27,7 +34,7 @@ class CudaTeam final : public DeviceTeam {
     const std::size_t whole = std::max(from[0].size(), to[0].size()) / sizeof(float);
     {
       const std::lock_guard turn(*launch_);
-      communicators_.enqueue(kind, sent, received, whole, streams_);
+      communicators_->enqueue(kind, sent, received, whole, streams_);
     }
     for (const cuda::Stream& stream : streams_) stream.wait();
   }
@@ -35,7 +42,7 @@ class CudaTeam final : public DeviceTeam {
  private:
   LaunchMutex launch_;
   std::vector<cuda::Stream> streams_;
-  cuda::Communicators communicators_;
+  std::optional<cuda::Communicators> communicators_;
 };
 
 class CudaTeams final : public DeviceTeams {

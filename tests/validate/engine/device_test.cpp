@@ -101,6 +101,10 @@ TEST_CASE("what real GPUs are not used for is refused before anything runs", "[e
           "has 2 ranks, of which the plan has 1");
   refused(Copy{gpu0, gpu1, Bytes(1e6)}, "uses GPU 1");
   refused(FileIo{Direction::write, 0, gpu1, Bytes(1e6)}, "uses GPU 1");
+  Rig nowhere = rig_of(machine);
+  nowhere.folders = {"/nowhere"};  // which would be refused as soon as a file is to be written
+  CHECK_THROWS_WITH(run_on(nowhere, alone(FileIo{Direction::write, 0, gpu1, Bytes(1e6)})),
+                    Containing("uses GPU 1"));
   refused(Compute{1, {gemm}}, "uses GPU 1; this machine has 1");
   refused(Copy{host0, gpu1, Bytes(1e6)}, "uses GPU 1");
   Lanes l;
