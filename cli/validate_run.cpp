@@ -208,8 +208,8 @@ void add_validate_run(CLI::App& validate, int& code) {
              "write both timelines for ui.perfetto.dev to this file");
   run->add_flag(
          "--gpu", flags->gpu,
-         "GPUs are those of this machine: their kernels, copies and memory; else host memory "
-         "and the CPU stand for them")
+         "GPUs are those of this machine, a rank each: their kernels, copies, collectives and "
+         "memory; else host memory and the CPU stand for them")
       ->needs(run->get_option("--native"));
   add_train_flags(*run, flags->training);
   run->footer(
@@ -223,6 +223,10 @@ void add_validate_run(CLI::App& validate, int& code) {
       "--gpu\n"
       "The machine needs the memory of the plan's buffers; files have no name and go with the "
       "run.\n"
+      "With --gpu, collectives need NCCL. Files straight to GPU memory take cuFile, or, where "
+      "there "
+      "is\n"
+      "none, pinned host memory, which the result tells.\n"
       "Exit code 1 when prediction and measurement differ by more than the gate, or training is "
       "not the same; 130 on Ctrl-C.");
   run->callback([flags, &code] { code = interruptible([&] { return run_command(*flags); }); });

@@ -15,18 +15,22 @@ namespace {
 constexpr int iterations = 20;
 
 struct Setting {
-  Collective collective = Collective::all_reduce;
+  CollectiveKind collective = CollectiveKind::all_reduce;
   std::size_t elements = 0;  ///< of the whole vector, a multiple of the number of ranks
 };
 
-const char* name_of(Collective collective) {
+const char* quantity(CollectiveKind collective) {
   switch (collective) {
-    case Collective::all_reduce:
+    case CollectiveKind::all_reduce:
       return "gpu.all_reduce";
-    case Collective::all_gather:
+    case CollectiveKind::all_gather:
       return "gpu.all_gather";
-    case Collective::reduce_scatter:
+    case CollectiveKind::reduce_scatter:
       return "gpu.reduce_scatter";
+    case CollectiveKind::broadcast:
+      return "gpu.broadcast";
+    case CollectiveKind::all_to_all:
+      return "gpu.all_to_all";
   }
   return "";
 }
@@ -36,8 +40,8 @@ class CollectiveBench : public calib::Bench {
   explicit CollectiveBench(const calib::Setup& setup) : gpus_(gpu_facts()) {
     // Whole vectors per rank, and of 32 bytes, so that every part can be filled 16 bytes at a time.
     const std::size_t grain = 8 * gpus_.size();
-    for (const Collective collective :
-         {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+    for (const CollectiveKind collective :
+         {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
       for (const std::int64_t size : collective_sizes(setup.effort)) {
         const std::size_t elements = static_cast<std::size_t>(size) / 4 / grain * grain;
         settings_.push_back({collective, elements});
@@ -49,7 +53,7 @@ class CollectiveBench : public calib::Bench {
     std::vector<calib::Row> rows;
     for (const Setting& s : settings_) {
       calib::Row row;
-      row.quantity = name_of(s.collective);
+      row.quantity = quantity(s.collective);
       row.at = {{"bytes", 4.0 * static_cast<double>(s.elements)}, {"ranks", ranks()}};
       rows.push_back(row);
     }
@@ -96,8 +100,8 @@ class CollectiveBench : public calib::Bench {
       timed.in_all = std::max(timed.in_all, between(starts[r], stops[r]));
     }
     timed.each = timed.in_all / (1.0 * iterations);
-    const double factor = s.collective == Collective::all_reduce ? all_reduce_factor(ranks())
-                                                                 : gather_factor(ranks());
+    const double factor = s.collective == CollectiveKind::all_reduce ? all_reduce_factor(ranks())
+                                                                     : gather_factor(ranks());
     return sample_of(factor * 4 * static_cast<double>(s.elements), timed, is_right(s));
   }
 
@@ -123,7 +127,7 @@ class CollectiveBench : public calib::Bench {
     for (std::size_t r = 0; r < gpus_.size(); ++r) {
       const OnDevice here(gpus_[r].index);
       const Stream& stream = stations_[r].stream();
-      if (s.collective == Collective::all_gather) {
+      if (s.collective == CollectiveKind::all_gather) {
         fill_shares(stream, from_[r].as<float>(), part, r * part, 0);
       } else {
         fill_shares(stream, from_[r].as<float>(), s.elements, 0, static_cast<int>(r));
@@ -137,13 +141,13 @@ class CollectiveBench : public calib::Bench {
   bool is_right(const Setting& s) {
     const std::size_t part = s.elements / gpus_.size();
     const float sum = static_cast<float>(ranks() * (ranks() + 1) / 2);
-    const bool is_scatter = s.collective == Collective::reduce_scatter;
+    const bool is_scatter = s.collective == CollectiveKind::reduce_scatter;
     bool is_right = true;
     for (std::size_t r = 0; r < gpus_.size(); ++r) {
       const auto faults = stations_[r].faults([&](unsigned long long* count) {
         count_wrong_shares(stations_[r].stream(), to_[r].as<float>(),
                            is_scatter ? part : s.elements, is_scatter ? r * part : 0,
-                           s.collective == Collective::all_gather ? 1 : sum, count);
+                           s.collective == CollectiveKind::all_gather ? 1 : sum, count);
       });
       is_right = is_right && faults == 0;
     }

@@ -1,8 +1,5 @@
-#include <cuda_runtime_api.h>
-
 #include "calib/cuda/benches.hpp"
 #include "calib/cuda/kernels.hpp"
-#include "calib/cuda/shim/check.hpp"
 #include "calib/cuda/station.hpp"
 
 // Copies from one GPU's memory to another's, for each ordered pair: straight where the driver lets
@@ -15,21 +12,6 @@ struct Setting {
 };
 
 constexpr std::size_t largest = std::size_t{256} << 20;
-
-bool can_access(int from, int to) {
-  int answer = 0;
-  return cudaDeviceCanAccessPeer(&answer, from, to) == cudaSuccess && answer != 0;
-}
-
-void enable_access(int from, int to) {
-  const OnDevice here(from);
-  const cudaError_t error = cudaDeviceEnablePeerAccess(to, 0);
-  if (error == cudaErrorPeerAccessAlreadyEnabled) {
-    cudaGetLastError();
-    return;
-  }
-  TIDEGATE_CUDA(error);
-}
 
 class PeerBench : public calib::Bench {
  public:
@@ -88,9 +70,8 @@ class PeerBench : public calib::Bench {
     }
     const OnDevice here(from.gpu().index);
     const Timed timed = from.time(Seconds(0.1), Needs::link, [&](int) {
-      TIDEGATE_CUDA(cudaMemcpyPeerAsync(targets_[s.to].data(), to.gpu().index,
-                                        sources_[s.from].data(), from.gpu().index, s.bytes,
-                                        from.stream().handle()));
+      copy_to_peer(from.stream(), to.gpu().index, targets_[s.to].data(), sources_[s.from].data(),
+                   s.bytes);
     });
     const bool is_right = to.faults([&](unsigned long long* count) {
       count_wrong_words(to.stream(), targets_[s.to].as<std::uint32_t>(), s.bytes / 4, seed_, count);

@@ -94,7 +94,7 @@ Machine machine_here(const Scenario& scenario, const Machine& machine) {
 Layout layout_of(const Scenario& scenario) {
   const Workload& w = scenario.workload;
   return Layout({w.tensor_parallel, w.pipeline_parallel, w.interleave}, scenario.machine.nodes(),
-                scenario.ranks, scenario.policy.stays_on_gpu());
+                scenario.ranks, scenario.policy.stays_on_gpu() && !scenario.plans_every_rank);
 }
 
 Setting setting_of(const Scenario& scenario, const LayerGraph& graph, const Machine& machine,

@@ -32,6 +32,9 @@ struct Scenario {
   std::uint16_t ranks = 1;
   std::int32_t iterations = 6;
   AllocatorOptions allocator;
+  /// The plan has every rank of a node, for whoever runs it, also where one could stand for its
+  /// tensor-parallel group (Layout).
+  bool plans_every_rank = false;
 };
 
 /// A dotted key and the YAML text that replaces its value: policy.optimizer.buffer_count=32. Keys

@@ -167,6 +167,7 @@ Comparison compare(const Plan& plan, const Timeline& predicted, const Timeline& 
   c.floor = floor_of(seen, options.lateness);
   c.gate = options.gate;
   c.interval = options.interval;
+  c.remarks = options.remarks;
   c.verdict = verdict_of(c);
   return c;
 }

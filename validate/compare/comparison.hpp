@@ -89,6 +89,7 @@ struct Comparison {
   double floor = 0;
   double gate = 0;
   std::optional<PredictionInterval> interval;  ///< of the step, where it was asked for
+  std::vector<std::string> remarks;            ///< where the run did not do what was predicted
   Verdict verdict = Verdict::agrees;
 
   bool same_peaks() const;
@@ -98,6 +99,7 @@ struct CompareOptions {
   std::vector<Instant> lateness;  ///< by task, of the measured run (Execution); may be empty
   double gate = 0.08;             ///< largest error of the step time that agrees
   std::optional<PredictionInterval> interval;
+  std::vector<std::string> remarks;  ///< of the measured run (Execution)
 };
 
 /// demands[i] belongs to plan.works[i], as predicted. Both timelines are of this plan.

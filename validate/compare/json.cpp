@@ -78,6 +78,7 @@ std::string to_json(const Comparison& c) {
                           {"floor", c.floor},
                           {"iteration", to_json(c.step)},
                           {"interval", interval_json(c)},
+                          {"remarks", c.remarks},
                           {"phases", phases_json(c)},
                           {"tasks", to_json(c.kinds)},
                           {"lanes", to_json(c.lanes)},

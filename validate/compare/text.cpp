@@ -131,8 +131,10 @@ std::string percent(std::optional<double> error) {
 
 std::string to_text(const Comparison& c) {
   std::string text = verdict_text(c);
-  text += fmt::format(" Error {}; lateness of the host {:.1f} %.\n\n", percent(c.step.error()),
+  text += fmt::format(" Error {}; lateness of the host {:.1f} %.\n", percent(c.step.error()),
                       100 * c.floor);
+  for (const std::string& remark : c.remarks) text += remark + "\n";
+  text += "\n";
   text += steps_text(c) + interval_text(c) + "\n" + groups_text("tasks, sums", c.kinds) + "\n" +
           groups_text("critical path", c.path) + "\n";
   return text + suspects_text(c) + order_text(c) + flips_text(c) + pools_text(c);

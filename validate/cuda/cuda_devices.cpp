@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <mutex>
 #include <utility>
+#include <vector>
 
 #include "calib/cuda/facts.hpp"
 #include "calib/cuda/kernels.hpp"
@@ -12,6 +14,8 @@
 #include "calib/cuda/shim/memory_pool.hpp"
 #include "calib/cuda/station.hpp"
 #include "models/base/error.hpp"
+#include "validate/cuda/cuda_files.hpp"
+#include "validate/cuda/cuda_teams.hpp"
 #include "validate/cuda/gpu_works.hpp"
 
 namespace tidegate {
@@ -62,6 +66,7 @@ std::size_t bytes_of(std::int64_t elements, DType type) {
 class CudaSeat final : public DeviceSeat {
  public:
   CudaSeat(int device, std::span<const Kernel> kernels) : stream_(device), products_(device) {
+    const cuda::OnDevice here(device);
     Room room;
     for (const Kernel& kernel : kernels) {
       room = room.with(room_of(kernel));
@@ -75,11 +80,12 @@ class CudaSeat final : public DeviceSeat {
     read_ = cuda::DeviceBuffer(device, static_cast<std::size_t>(room.read));
     written_ = cuda::DeviceBuffer(device, static_cast<std::size_t>(room.written));
     // Halves of fp32 numbers too: ordinary whatever they are read as.
-    if (room.read > 0) {
-      constexpr std::uint32_t seed = 1;
+    constexpr std::uint32_t seed = 1;
+    if (room.read > 0)
       cuda::fill_uniform(stream_, read_.data(), DType::bf16, read_.size() / 16 * 8, seed);
-      stream_.wait();
-    }
+    // What the driver loads with the first launch of a kernel is loaded now.
+    enqueue(kernels);
+    stream_.wait();
   }
 
   void copy(std::span<const std::byte> from, std::span<std::byte> to) override {
@@ -93,11 +99,25 @@ class CudaSeat final : public DeviceSeat {
     stream_.wait();
   }
 
+  void copy_pieces(std::span<const std::byte> from, std::span<std::byte> to, std::size_t each,
+                   std::size_t pitch) override {
+    if (from.size() <= pitch) return copy(from.first(each), to.first(each));
+    const cuda::OnDevice here(stream_.device());
+    const std::size_t count = (from.size() - each) / pitch + 1;
+    cuda::copy_pieces(stream_, to.data(), from.data(), each, pitch, count);
+    stream_.wait();
+  }
+
+  void copy_to(std::uint16_t gpu, std::span<const std::byte> from,
+               std::span<std::byte> to) override {
+    const cuda::OnDevice here(stream_.device());
+    cuda::copy_to_peer(stream_, gpu, to.data(), from.data(), from.size());
+    stream_.wait();
+  }
+
   void run(std::span<const Kernel> kernels) override {
     const cuda::OnDevice here(stream_.device());
-    for (const Kernel& kernel : kernels) {
-      std::visit([this](const auto& k) { enqueue(k); }, kernel);
-    }
+    enqueue(kernels);
     stream_.wait();
   }
 
@@ -108,6 +128,12 @@ class CudaSeat final : public DeviceSeat {
 
   static std::size_t to_border(const std::byte* at) {
     return Device::pinned_piece - reinterpret_cast<std::uintptr_t>(at) % Device::pinned_piece;
+  }
+
+  void enqueue(std::span<const Kernel> kernels) const {
+    for (const Kernel& kernel : kernels) {
+      std::visit([this](const auto& k) { enqueue(k); }, kernel);
+    }
   }
 
   void enqueue(const Gemm& g) const {
@@ -141,19 +167,44 @@ class CudaSeat final : public DeviceSeat {
   }
 };
 
+// The mutex is held where CUDA may wait for the GPU, as when memory is mapped.
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(const cuda::GpuFacts& gpu)
-      : index_(prepared(gpu.index)), name_(gpu.name), pool_(index_) {}
+  CudaDevice(const cuda::GpuFacts& gpu, LaunchMutex launch)
+      : index_(prepared(gpu.index)), name_(gpu.name), pool_(index_), launch_(std::move(launch)) {}
 
   std::string name() const override { return name_; }
   std::byte* allocate(std::int64_t bytes) override {
+    const std::lock_guard turn(*launch_);
     return pool_.allocate(static_cast<std::size_t>(bytes));
   }
   void free(std::byte* at) override { pool_.free(at); }
-  void pin(std::span<std::byte> pages) override { cuda::pin_pages(pages.data(), pages.size()); }
-  void unpin(std::span<std::byte> pages) override { cuda::unpin_pages(pages.data()); }
+  std::byte* allocate_lasting(std::int64_t bytes) override {
+    const std::lock_guard turn(*launch_);
+    lasting_.emplace_back(index_, static_cast<std::size_t>(bytes));
+    return lasting_.back().data();
+  }
+  void free_lasting(std::byte* at) override {
+    const std::lock_guard turn(*launch_);
+    std::erase_if(lasting_, [at](const cuda::DeviceBuffer& b) { return b.data() == at; });
+  }
+  void pin(std::span<std::byte> pages) override {
+    const std::lock_guard turn(*launch_);
+    cuda::pin_pages(pages.data(), pages.size());
+  }
+  void unpin(std::span<std::byte> pages) override {
+    const std::lock_guard turn(*launch_);
+    cuda::unpin_pages(pages.data());
+  }
+  bool admit(std::uint16_t other) override {
+    const std::lock_guard turn(*launch_);
+    if (!cuda::can_access(other, index_)) return false;
+    cuda::enable_access(other, index_);
+    pool_.admit(other);
+    return true;
+  }
   std::unique_ptr<DeviceSeat> sit_down(std::span<const Kernel> kernels) override {
+    const std::lock_guard turn(*launch_);
     return std::make_unique<CudaSeat>(index_, kernels);
   }
 
@@ -166,6 +217,8 @@ class CudaDevice final : public Device {
   int index_;
   std::string name_;
   cuda::MemoryPool pool_;
+  LaunchMutex launch_;
+  std::vector<cuda::DeviceBuffer> lasting_;
 };
 
 }  // namespace
@@ -174,9 +227,10 @@ Devices cuda_devices() {
   if (const std::string why = cuda::why_no_gpu(); !why.empty()) {
     throw MachineError(why);
   }
-  Devices devices;
+  const auto launch = std::make_shared<std::mutex>();
+  Devices devices{.each = {}, .teams = cuda_teams(launch), .files = cuda_files()};
   for (const cuda::GpuFacts& gpu : cuda::gpu_facts())
-    devices.push_back(std::make_shared<CudaDevice>(gpu));
+    devices.each.push_back(std::make_shared<CudaDevice>(gpu, launch));
   return devices;
 }
 

@@ -12,6 +12,9 @@ namespace tidegate {
 ///                many heads at a time as fit into gpu_works.hpp's room; backward as often as it
 ///                has FLOPs
 ///   Elementwise  triads that move its bytes
+///   Copy         between GPUs peer copies, straight where the machine lets them
+///   Collective   NCCL, fp32 and summed, out of place (cuda_teams.hpp)
+///   FileIo       to and from GPU memory cuFile (cuda_files.hpp)
 ///
 /// Throws MachineError when there is none, with the reason. This has not run on a GPU yet.
 Devices cuda_devices();

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "models/work.hpp"
+#include "validate/engine/device_team.hpp"
+#include "validate/engine/direct_files.hpp"
 
 namespace tidegate {
 
@@ -16,8 +18,14 @@ namespace tidegate {
 class DeviceSeat {
  public:
   virtual ~DeviceSeat() = default;
-  /// At least one end is memory of the device; that of the host is pinned. Same lengths.
+  /// At least one end is memory of the device, the other that or the host's. Same lengths.
   virtual void copy(std::span<const std::byte> from, std::span<std::byte> to) = 0;
+  /// The same of the first `each` bytes of every `pitch` alone, which is a multiple of `each`.
+  virtual void copy_pieces(std::span<const std::byte> from, std::span<std::byte> to,
+                           std::size_t each, std::size_t pitch) = 0;
+  /// From memory of the device to that of another GPU. Same lengths.
+  virtual void copy_to(std::uint16_t gpu, std::span<const std::byte> from,
+                       std::span<std::byte> to) = 0;
   /// All FLOPs and bytes of the kernels, one after the other, on memory of the seat's own.
   virtual void run(std::span<const Kernel> kernels) = 0;
 };
@@ -29,30 +37,45 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  /// Throws MachineError when no memory is left.
+  /// Of buffers, which come and go. Throws MachineError when no memory is left.
   virtual std::byte* allocate(std::int64_t bytes) = 0;
   /// Never throws.
   virtual void free(std::byte* at) = 0;
+  /// Of what threads have for themselves, as long as a run: slower to get, and such that other GPUs
+  /// and files reach it.
+  virtual std::byte* allocate_lasting(std::int64_t bytes) = 0;
+  virtual void free_lasting(std::byte* at) = 0;
   /// Page-locks host memory, for every GPU, so that copies go at full speed; and lets it go, which
   /// never throws. A copy of a seat may lie in several neighbouring pieces that were pinned one by
   /// one, when they begin and end at multiples of `pinned_piece`.
   virtual void pin(std::span<std::byte> pages) = 0;
   virtual void unpin(std::span<std::byte> pages) = 0;
   static constexpr std::size_t pinned_piece = std::size_t{256} << 20;
+  /// From now on copies of GPU `other` to this one go straight. False where the machine does not
+  /// let them: then they go through the host.
+  virtual bool admit(std::uint16_t other) = 0;
   /// For a thread that will run these kernels: what takes time to prepare is done here.
   virtual std::unique_ptr<DeviceSeat> sit_down(std::span<const Kernel> kernels) = 0;
 };
 
-/// By number of the GPU. Empty: host memory and the CPU stand for GPUs.
-using Devices = std::vector<std::shared_ptr<Device>>;
+/// The GPUs that a rig has. Empty: host memory and the CPU stand for GPUs.
+struct Devices {
+  std::vector<std::shared_ptr<Device>> each;  ///< by number of the GPU
+  std::shared_ptr<DeviceTeams> teams;         ///< null: they do no collectives
+  std::shared_ptr<DirectFiles> files;         ///< null: no file goes straight to their memory
 
-/// Memory of a device, given back when it goes. Move-only.
+  bool empty() const { return each.empty(); }
+  std::size_t size() const { return each.size(); }
+  const std::shared_ptr<Device>& at(std::size_t gpu) const { return each.at(gpu); }
+};
+
+/// Lasting memory of a device, given back when it goes. Move-only.
 class DeviceMemory {
  public:
   DeviceMemory() = default;
   DeviceMemory(std::shared_ptr<Device> device, std::int64_t bytes)
       : device_(std::move(device)),
-        bytes_(device_->allocate(bytes), static_cast<std::size_t>(bytes)) {}
+        bytes_(device_->allocate_lasting(bytes), static_cast<std::size_t>(bytes)) {}
   ~DeviceMemory() { release(); }
   DeviceMemory(DeviceMemory&& other) noexcept { swap(other); }
   DeviceMemory& operator=(DeviceMemory&& other) noexcept {
@@ -69,7 +92,7 @@ class DeviceMemory {
     std::swap(device_, other.device_), std::swap(bytes_, other.bytes_);
   }
   void release() {
-    if (device_ != nullptr) device_->free(bytes_.data());
+    if (device_ != nullptr) device_->free_lasting(bytes_.data());
   }
 };
 

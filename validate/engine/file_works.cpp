@@ -30,14 +30,18 @@ void sum_up(Extent& extent, std::size_t first, std::span<const std::byte> bytes)
 
 }  // namespace
 
+std::shared_ptr<const Extent> RigWorker::newest(TaskId task) {
+  const FileKey key = file_key(plan_, task);
+  std::shared_ptr<const Extent> extent = files_.newest(key);
+  if (extent) return extent;
+  throw MachineError(fmt::format("task '{}' of rank {} reads from {} what nobody has written",
+                                 plan_.label(task), plan_.task(task).rank,
+                                 files_.folder(key.path)));
+}
+
 RigWorker::Part RigWorker::reading(TaskId task, const FileIo& io, Kit& kit) {
   const FileKey key = file_key(plan_, task);
-  const std::shared_ptr<const Extent> extent = files_.newest(key);
-  if (!extent) {
-    throw MachineError(fmt::format("task '{}' of rank {} reads from {} what nobody has written",
-                                   plan_.label(task), plan_.task(task).rank,
-                                   files_.folder(io.path)));
-  }
+  const std::shared_ptr<const Extent> extent = newest(task);
   std::span<std::byte> to = buffer_of(task, Effect::Kind::allocate, io.memory, io.bytes);
   if (to.empty()) to = kit.memory.bytes();
   return [this, task, key, &kit, extent, to](std::int64_t k, std::int64_t n) {
@@ -53,13 +57,7 @@ RigWorker::Part RigWorker::writing(TaskId task, const FileIo&, Kit& kit) {
   return [this, task, &kit, key, extent, number](std::int64_t k, std::int64_t n) {
     const Slice s = slice(extent->bytes, k, n, page);
     const auto bytes = within(kit.memory.bytes(), s);
-    const std::size_t first = pages_before(s);
-    const auto every = static_cast<std::size_t>(rig_.pages_per_check);
-    for (std::size_t i = first_checked(first); i < bytes.size() / page; i += every) {
-      const auto checked = bytes.subspan(i * page, page);
-      stamp(checked, kit.number, number, first + i);
-      sum_up(*extent, first + i, checked);
-    }
+    mark(*extent, pages_before(s), bytes, kit, number);
     transfer(task, key, Direction::write, *kit.queue, extent->offset + s.first, bytes);
     if (k + 1 == n) files_.keep(key, extent);
   };
@@ -90,6 +88,18 @@ void RigWorker::transfer(TaskId task, const FileKey& key, Direction direction, r
   } catch (const MachineError& error) {
     throw MachineError(fmt::format("task '{}' of rank {}, storage path {}: {}", plan_.label(task),
                                    plan_.task(task).rank, files_.folder(key.path), error.what()));
+  }
+}
+
+// Of the pages from `first_page` on, those that will be checked, of the thread's file work
+// `number`.
+void RigWorker::mark(Extent& extent, std::size_t first_page, std::span<std::byte> bytes,
+                     const Kit& kit, std::uint64_t number) const {
+  const auto every = static_cast<std::size_t>(rig_.pages_per_check);
+  for (std::size_t i = first_checked(first_page); i < bytes.size() / page; i += every) {
+    const auto checked = bytes.subspan(i * page, page);
+    stamp(checked, kit.number, number, first_page + i);
+    sum_up(extent, first_page + i, checked);
   }
 }
 

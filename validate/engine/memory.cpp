@@ -76,7 +76,7 @@ Memories::~Memories() {
   for (const Arena& arena : arenas_) {
     for (std::size_t p = 0; p < arena.pinned.size(); ++p) {
       if (arena.pinned[p] != 0)
-        devices_[0]->unpin({arena.base + p * Device::pinned_piece, Device::pinned_piece});
+        devices_.at(0)->unpin({arena.base + p * Device::pinned_piece, Device::pinned_piece});
     }
   }
 }
@@ -107,7 +107,7 @@ void Memories::pin(Arena& arena, std::int64_t offset, std::int64_t bytes) const 
   for (auto p = static_cast<std::size_t>(offset / piece);
        static_cast<std::int64_t>(p) * piece < end; ++p) {
     if (arena.pinned[p] != 0) continue;
-    devices_[0]->pin({arena.base + p * Device::pinned_piece, Device::pinned_piece});
+    devices_.at(0)->pin({arena.base + p * Device::pinned_piece, Device::pinned_piece});
     arena.pinned[p] = 1;
   }
 }

@@ -45,8 +45,10 @@ Execution run_on(const Rig& rig, const Plan& plan) {
   Dispatcher dispatcher(plan, worker);
   const Watch watch(rig.folders);
   run_in_time(dispatcher);
-  Execution result{
-      .timeline = {}, .lateness = dispatcher.take_lateness(), .foreign = watch.so_far()};
+  Execution result{.timeline = {},
+                   .lateness = dispatcher.take_lateness(),
+                   .foreign = watch.so_far(),
+                   .remarks = worker.remarks()};
   result.timeline = dispatcher.take_timeline();
   return result;
 }

@@ -38,9 +38,9 @@ struct Rig {
   /// native rig would measure and no profile knows.
   std::int64_t pages_per_check = 1;
   std::vector<FileFault> faults;
-  /// Real GPUs, of a native rig: their memory holds the buffers of their pools, they run kernels
-  /// and copies, and Adam and casts have all cores. Without any, host memory and one core stand for
-  /// each.
+  /// Real GPUs, of a native rig: their memory holds the buffers of their pools, they run kernels,
+  /// copies and collectives, and Adam and casts of a rank have its part of all cores. Without any,
+  /// host memory and one core stand for each.
   Devices devices;
 };
 
@@ -55,6 +55,8 @@ struct Execution {
   std::vector<Instant> lateness;
   /// What others did on this machine and its drives from the first task to the last.
   rig::Foreign foreign;
+  /// What was done otherwise than the prediction takes it, as sentences.
+  std::vector<std::string> remarks;
 };
 
 /// Runs a plan for real: threads, copies, files, locks and time.
@@ -66,11 +68,15 @@ struct Execution {
 /// are files (files.hpp), written over once before the first task. Adam and casts the kernels that
 /// calibration measures, a collective the copies and sums of its ring in the memory of one process.
 ///
-/// Throws MachineError, naming pool and task, when a pool is full, and naming path, offset and task
-/// when a file fails or its bytes are not those that were written; InputError when the rig lacks a
-/// folder or a GPU, or cannot be paced, and for what real GPUs are not used for yet: collectives
-/// and copies between GPUs, and files straight to and from their memory. Then no thread is left,
-/// and no file (scratch files have no name).
+/// Real GPUs do collectives as teams (device_team.hpp), each tried beforehand, copy from one to
+/// another, and move files straight to and from memory of the thread's own (direct_files.hpp).
+/// Where a file cannot go straight it goes through pinned host memory, which the remarks tell.
+///
+/// Throws MachineError, naming pool and task, when a pool is full, naming path, offset and task
+/// when a file fails or its bytes are not those that were written, naming task and GPU when one
+/// fails, and when there is nothing that does collectives; InputError when the rig lacks a folder
+/// or a GPU, has not all ranks of a collective, or cannot be paced. Then no thread is left, and no
+/// file (scratch files have no name).
 Execution run_on(const Rig& rig, const Plan& plan);
 inline Timeline execute(const Plan& plan, const Rig& rig) { return run_on(rig, plan).timeline; }
 

@@ -13,6 +13,7 @@
 #include "calib/rig/interrupt.hpp"
 #include "models/base/error.hpp"
 #include "sim/engine/simulate.hpp"
+#include "validate/engine/gpu_use.hpp"
 #include "validate/engine/kernels.hpp"
 
 namespace tidegate {
@@ -50,44 +51,6 @@ bool is_nothing(const Work& work) {
 
 namespace {
 
-/// The GPU of a work that one has a part in, other than a collective.
-struct GpuOf {
-  using Number = std::optional<std::uint16_t>;
-  static Number of(Place place) {
-    return place.tier == Tier::gpu ? Number(place.index) : std::nullopt;
-  }
-  Number operator()(const Compute& compute) const { return compute.gpu; }
-  Number operator()(const Copy& copy) const { return of(copy.from) ? of(copy.from) : of(copy.to); }
-  template <class Other>
-  Number operator()(const Other&) const {
-    return std::nullopt;
-  }
-};
-
-void check_gpu(std::uint16_t gpu, std::size_t devices) {
-  if (gpu < devices) return;
-  throw InputError(
-      fmt::format("the plan uses GPU {}; this machine has {}, counted from 0", gpu, devices));
-}
-
-void check_gpu_work(const Work& work, std::size_t devices) {
-  if (const auto gpu = std::visit(GpuOf{}, work)) check_gpu(*gpu, devices);
-  const auto* copy = std::get_if<Copy>(&work);
-  const bool is_peer_copy =
-      copy != nullptr && copy->from.tier == Tier::gpu && copy->to.tier == Tier::gpu;
-  if (is_peer_copy || (std::holds_alternative<Collective>(work) && !is_nothing(work))) {
-    throw InputError(
-        "the plan has copies or collectives between GPUs, which real GPUs do not run here yet; "
-        "take a scenario of one rank");
-  }
-  const auto* io = std::get_if<FileIo>(&work);
-  if (io != nullptr && io->memory.tier == Tier::gpu) {
-    throw InputError(
-        "the plan moves files straight to and from GPU memory, which is not done here "
-        "yet; set gpudirect: false");
-  }
-}
-
 // Before any memory is taken and any file written.
 const Plan& checked(const Plan& plan, const Rig& rig, const RigUse& use) {
   if (rig.devices.empty()) return plan;
@@ -97,12 +60,12 @@ const Plan& checked(const Plan& plan, const Rig& rig, const RigUse& use) {
         "native one");
   }
   ensure(!use.is_meant, "what tasks mean is computed on the host");
-  for (const Work& work : plan.works) check_gpu_work(work, rig.devices.size());
-  for (const Buffer& buffer : plan.buffers) {
-    const Place place = plan.pools[index(buffer.pool)].place;
-    if (place.tier == Tier::gpu) check_gpu(place.index, rig.devices.size());
-  }
+  check_gpu_works(plan, rig.devices);
   return plan;
+}
+
+int threads_of_rank(const Plan& plan) {
+  return std::max(1, rig::host_facts().logical_cores / std::max(plan.ranks, 1));
 }
 
 }  // namespace
@@ -112,37 +75,20 @@ RigWorker::RigWorker(const Plan& plan, const Rig& rig, RigUse use)
       rig_(rig),
       use_(use),
       memories_(plan, use.memory, rig.devices),
+      apart_(rig.devices.empty() ? std::vector<std::string>() : let_gpus_meet(plan, rig.devices)),
       files_(plan, rig.folders, use.is_meant),
+      gpu_files_(plan, files_, rig.devices),
       kits_(seats_of(plan)),
-      host_threads_(rig.devices.empty() ? 1 : rig::host_facts().logical_cores) {
+      host_threads_(rig.devices.empty() ? 1 : threads_of_rank(plan)) {
   if (rig.pace == Pace::paced) pacer_.emplace(rig.machine.resources(), price(plan, rig.machine));
 }
 
 RigWorker::~RigWorker() = default;
 
-void RigWorker::sit_down_at_device(Kit& kit, LaneId lane) {
-  std::vector<Kernel> kernels;
-  std::int64_t copied = 0;
-  bool is_pinned = true;
-  std::optional<std::uint16_t> gpu;
-  for (std::uint32_t t = 0; t < plan_.size(); ++t) {
-    if (plan_.tasks[t].lane != lane) continue;
-    const Work& work = plan_.work(TaskId{t});
-    if (const auto of_work = std::visit(GpuOf{}, work)) gpu = of_work;
-    if (const auto* compute = std::get_if<Compute>(&work)) {
-      for (const Kernel& k : compute->kernels) {
-        if (std::ranges::find(kernels, k) == kernels.end()) kernels.push_back(k);
-      }
-    } else if (const auto* copy = std::get_if<Copy>(&work)) {
-      copied = std::max(copied, static_cast<std::int64_t>(std::ceil(copy->bytes.value())));
-      is_pinned &= copy->pinning == Pinning::pinned;
-    }
-  }
-  if (!gpu) return;
-  const std::shared_ptr<Device>& device = rig_.devices.at(*gpu);
-  if (is_pinned && kit.memory.size() > 0) kit.pinned = PinnedPages(device, kit.memory.bytes());
-  if (copied > 0) kit.on_device = DeviceMemory(device, copied);
-  kit.device = device->sit_down(kernels);
+std::vector<std::string> RigWorker::remarks() const {
+  std::vector<std::string> all = apart_;
+  for (std::string& remark : gpu_files_.remarks()) all.push_back(std::move(remark));
+  return all;
 }
 
 // Memory for the largest work of the lane, and a queue as deep as its deepest. Pages are those that
@@ -158,7 +104,8 @@ void RigWorker::sit_down(Seat seat) {
     has_files |= std::holds_alternative<FileIo>(work);
     has_copies |= std::holds_alternative<Copy>(work);
     if (is_done_elsewhere(TaskId{t})) continue;
-    most = std::max(most, own_memory(work, rig_.pace == Pace::native && rig_.devices.empty()));
+    most = std::max(most,
+                    has_gpus() ? host_memory(work) : own_memory(work, rig_.pace == Pace::native));
   }
   kit.number = seat.number;
   using Pages = rig::HostBuffer::Pages;
@@ -167,7 +114,9 @@ void RigWorker::sit_down(Seat seat) {
     kit.memory = rig::HostBuffer(static_cast<std::size_t>(most), pages);
     fill_ordinary(kit.memory.bytes());
   }
-  if (!rig_.devices.empty()) sit_down_at_device(kit, seat.lane);
+  if (has_gpus())
+    kit.gpus =
+        GpuKit(gpu_needs(plan_, seat.lane), rig_.devices, kit.memory.bytes(), gpu_files_.library());
   if (has_files) kit.queue = rig::make_io_queue(queue_options(seat.lane));
   if (rig_.pace == Pace::paced || (has_files && most > 0)) wake_in_time();
 }
@@ -240,9 +189,12 @@ RigWorker::Part RigWorker::part_of(TaskId task, Kit& kit, Clock::time_point star
       if (worker.pacer_) return {};
       return [this_ = &worker, until = start + time](auto, auto) { this_->sleep_until(until); };
     }
-    Part operator()(const Compute& compute) const { return worker.computing(compute, kit); }
+    Part operator()(const Compute& compute) const { return worker.computing(task, compute, kit); }
     Part operator()(const Copy& copy) const { return worker.copying(task, copy, kit); }
     Part operator()(const FileIo& io) const {
+      if (worker.has_gpus() && io.memory.tier == Tier::gpu)
+        return io.direction == Direction::read ? worker.reading_to_gpu(task, io, kit)
+                                               : worker.writing_from_gpu(task, io, kit);
       return io.direction == Direction::read ? worker.reading(task, io, kit)
                                              : worker.writing(task, io, kit);
     }
@@ -259,6 +211,7 @@ RigWorker::Part RigWorker::part_of(TaskId task, Kit& kit, Clock::time_point star
       };
     }
     Part operator()(const Collective& collective) const {
+      if (worker.has_gpus()) return worker.exchanging(task, collective, kit);
       const Carving own(kit.memory.bytes());
       return [&collective, own](auto k, auto n) { do_collective(collective, own, k, n); };
     }
@@ -267,10 +220,9 @@ RigWorker::Part RigWorker::part_of(TaskId task, Kit& kit, Clock::time_point star
 }
 
 // A paced GPU is not there: its kernels are time.
-RigWorker::Part RigWorker::computing(const Compute& compute, Kit& kit) const {
+RigWorker::Part RigWorker::computing(TaskId task, const Compute& compute, Kit& kit) const {
   if (pacer_) return {};
-  if (kit.device != nullptr)
-    return [&compute, &kit](auto, auto) { kit.device->run(compute.kernels); };
+  if (has_gpus()) return computing_on_gpu(task, compute, kit);
   return [this, &compute, own = Carving(kit.memory.bytes())](auto, auto) {
     for (const Kernel& kernel : compute.kernels) {
       check_stop();
@@ -281,7 +233,7 @@ RigWorker::Part RigWorker::computing(const Compute& compute, Kit& kit) const {
 
 RigWorker::Part RigWorker::copying(TaskId task, const Copy& copy, Kit& kit) const {
   const bool has_gpu = copy.from.tier == Tier::gpu || copy.to.tier == Tier::gpu;
-  if (has_gpu && kit.device != nullptr) return copying_by(*kit.device, task, copy, kit);
+  if (has_gpu && has_gpus()) return copying_by_gpu(task, copy, kit);
   Carving own(kit.memory.bytes());
   const auto bytes = static_cast<std::int64_t>(std::ceil(copy.bytes.value()));
   std::span<std::byte> from = buffer_of(task, Effect::Kind::free, copy.from, copy.bytes);
@@ -293,23 +245,6 @@ RigWorker::Part RigWorker::copying(TaskId task, const Copy& copy, Kit& kit) cons
     const auto at = static_cast<std::size_t>(part.first),
                size = static_cast<std::size_t>(part.size());
     do_copy(from.subspan(at, size), to.subspan(at, size));
-  };
-}
-
-RigWorker::Part RigWorker::copying_by(DeviceSeat& device, TaskId task, const Copy& copy,
-                                      Kit& kit) const {
-  const auto bytes = static_cast<std::size_t>(std::ceil(copy.bytes.value()));
-  const auto own = [&](Place place) {
-    return place.tier == Tier::gpu ? kit.on_device.bytes() : kit.memory.bytes();
-  };
-  std::span<std::byte> from = buffer_of(task, Effect::Kind::free, copy.from, copy.bytes);
-  std::span<std::byte> to = buffer_of(task, Effect::Kind::allocate, copy.to, copy.bytes);
-  // Buffers of the host are pinned; what is pageable is the thread's own.
-  const bool is_own = copy.pinning == Pinning::pageable;
-  if (from.empty() || (is_own && copy.from.tier == Tier::host)) from = own(copy.from);
-  if (to.empty() || (is_own && copy.to.tier == Tier::host)) to = own(copy.to);
-  return [&device, from = from.first(bytes), to = to.first(bytes)](auto, auto) {
-    device.copy(from, to);
   };
 }
 

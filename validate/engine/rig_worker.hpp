@@ -6,13 +6,15 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "calib/rig/host_buffer.hpp"
 #include "calib/rig/io_queue.hpp"
 #include "sim/plan/plan.hpp"
-#include "validate/engine/device.hpp"
 #include "validate/engine/files.hpp"
+#include "validate/engine/gpu_files.hpp"
+#include "validate/engine/gpu_kit.hpp"
 #include "validate/engine/memory.hpp"
 #include "validate/engine/pacer.hpp"
 #include "validate/engine/rig.hpp"
@@ -47,6 +49,8 @@ class RigWorker : public Worker {
   /// The memory of a buffer that is allocated, empty in storage.
   std::span<std::byte> bytes_of(BufferId buffer) const { return memories_.bytes_of(buffer); }
   Files& files() { return files_; }
+  /// What was done otherwise than predicted, as sentences (Execution).
+  std::vector<std::string> remarks() const;
   /// The queue of a seat whose lane has works of files, else null.
   rig::IoQueue* queue_of(Seat seat) { return kits_[seat.number].queue.get(); }
   /// Writes whole pages to the place of `extent`, with their check values in it; reads `bytes` from
@@ -58,12 +62,10 @@ class RigWorker : public Worker {
             std::size_t first_page, std::span<std::byte> bytes) const;
 
  private:
-  /// What a thread has for itself. The device is that of all GPU works of its lane.
+  /// What a thread has for itself.
   struct Kit {
     rig::HostBuffer memory;
-    PinnedPages pinned;  ///< of `memory`, where the lane has a device
-    DeviceMemory on_device;
-    std::unique_ptr<DeviceSeat> device;
+    GpuKit gpus;
     std::unique_ptr<rig::IoQueue> queue;
     std::uint64_t number = 0, written = 0;  ///< of the thread; file works so far
   };
@@ -74,13 +76,15 @@ class RigWorker : public Worker {
   const Rig& rig_;
   RigUse use_;
   Memories memories_;
+  std::vector<std::string> apart_;  // GPUs that do not reach each other
   Files files_;
+  GpuFiles gpu_files_;
   std::optional<Pacer> pacer_;
   std::vector<Kit> kits_;  // by seat
   int host_threads_;       // of Adam and casts; where GPUs are real, what a profile says of them
   std::atomic<bool> is_stopped_ = false;
 
-  void sit_down_at_device(Kit& kit, LaneId lane);
+  bool has_gpus() const { return !rig_.devices.empty(); }
   rig::IoOptions queue_options(LaneId lane) const;
   Clock::time_point run_paced(TaskId task, const Part& part, Clock::time_point start);
   void sleep_until(Clock::time_point when) const;
@@ -88,13 +92,24 @@ class RigWorker : public Worker {
     return use_.is_meant && !plan_.meaning.of(task).empty();
   }
   Part part_of(TaskId task, Kit& kit, Clock::time_point start);
-  Part computing(const Compute& compute, Kit& kit) const;
+  Part computing(TaskId task, const Compute& compute, Kit& kit) const;
   Part copying(TaskId task, const Copy& copy, Kit& kit) const;
-  Part copying_by(DeviceSeat& device, TaskId task, const Copy& copy, Kit& kit) const;
+  Part computing_on_gpu(TaskId task, const Compute& compute, Kit& kit) const;
+  Part copying_by_gpu(TaskId task, const Copy& copy, Kit& kit) const;
+  Part exchanging(TaskId task, const Collective& collective, Kit& kit) const;
+  Part reading_to_gpu(TaskId task, const FileIo& io, Kit& kit);
+  Part writing_from_gpu(TaskId task, const FileIo& io, Kit& kit);
+  void move_directly(TaskId task, const FileIo& io, std::int64_t offset,
+                     std::span<std::byte> memory);
+  void at_gpus(TaskId task, std::span<const std::uint16_t> gpus,
+               const std::function<void()>& call) const;
+  std::shared_ptr<const Extent> newest(TaskId task);
   Part reading(TaskId task, const FileIo& io, Kit& kit);
   Part writing(TaskId task, const FileIo& io, Kit& kit);
   void transfer(TaskId task, const FileKey& key, Direction direction, rig::IoQueue& queue,
                 std::int64_t offset, std::span<std::byte> bytes) const;
+  void mark(Extent& extent, std::size_t first_page, std::span<std::byte> bytes, const Kit& kit,
+            std::uint64_t number) const;
   std::size_t first_checked(std::size_t first_page) const;
   void check(TaskId task, const FileKey& key, const Extent& extent, std::size_t first_page,
              std::span<const std::byte> bytes) const;

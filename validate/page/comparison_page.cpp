@@ -32,6 +32,7 @@ Html summary(const Comparison& c) {
                {"Verdict", name_of(c.verdict), ""},
                {"Lateness", fmt::format("{:.1f} %", 100 * c.floor),
                 "of the measured iteration, by threads that woke late"}});
+  html += list(c.remarks);
   return html;
 }
 

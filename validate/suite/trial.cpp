@@ -22,9 +22,8 @@ void check_runnable(const Scenario& scenario, const Prediction& p) {
                                  scenario.machine.nodes()));
   }
   if (p.plan.ranks != scenario.ranks) {
-    throw InputError(fmt::format(
-        "the plan has {} ranks that stand for {}; a rig runs every rank: take tensor_parallel: 1",
-        p.plan.ranks, scenario.ranks));
+    throw InputError(fmt::format("the plan has {} ranks that stand for {}; a rig runs every rank",
+                                 p.plan.ranks, scenario.ranks));
   }
   if (!p.report.fits) {
     throw InputError(
@@ -35,6 +34,7 @@ void check_runnable(const Scenario& scenario, const Prediction& p) {
 }  // namespace
 
 Expected expect(Scenario& scenario, const TrialOptions& options) {
+  scenario.plans_every_rank = true;
   Prediction p = predict(scenario);
   check_runnable(scenario, p);
   if (options.scale != 1) {
@@ -66,8 +66,9 @@ Expected expect(Scenario& scenario, const TrialOptions& options) {
 }
 
 Comparison compare(const Expected& e, const Execution& run) {
-  return compare(e.plan, e.predicted, run.timeline, e.demands, e.resources,
-                 {.lateness = run.lateness, .gate = e.gate, .interval = e.interval});
+  return compare(
+      e.plan, e.predicted, run.timeline, e.demands, e.resources,
+      {.lateness = run.lateness, .gate = e.gate, .interval = e.interval, .remarks = run.remarks});
 }
 
 RealTrial run_trial(Scenario& scenario, const TrialOptions& options) {

@@ -92,6 +92,31 @@ void copy_now(int device, void* to, const void* from, std::size_t bytes) {
   TIDEGATE_CUDA(cudaMemcpy(to, from, bytes, cudaMemcpyDefault));
 }
 
+void copy_pieces(const Stream& stream, void* to, const void* from, std::size_t each,
+                 std::size_t pitch, std::size_t count) {
+  TIDEGATE_CUDA(
+      cudaMemcpy2DAsync(to, pitch, from, pitch, each, count, cudaMemcpyDefault, stream.handle()));
+}
+
+void copy_to_peer(const Stream& stream, int peer, void* to, const void* from, std::size_t bytes) {
+  TIDEGATE_CUDA(cudaMemcpyPeerAsync(to, peer, from, stream.device(), bytes, stream.handle()));
+}
+
+bool can_access(int from, int to) {
+  int answer = 0;
+  return cudaDeviceCanAccessPeer(&answer, from, to) == cudaSuccess && answer != 0;
+}
+
+void enable_access(int from, int to) {
+  const OnDevice here(from);
+  const cudaError_t error = cudaDeviceEnablePeerAccess(to, 0);
+  if (error == cudaErrorPeerAccessAlreadyEnabled) {
+    cudaGetLastError();
+    return;
+  }
+  TIDEGATE_CUDA(error);
+}
+
 void set_bytes(const Stream& stream, void* at, int value, std::size_t bytes) {
   TIDEGATE_CUDA(cudaMemsetAsync(at, value, bytes, stream.handle()));
 }

@@ -113,6 +113,14 @@ class PinnedBuffer {
 void copy(const Stream& stream, void* to, const void* from, std::size_t bytes);
 /// Copies and returns when done.
 void copy_now(int device, void* to, const void* from, std::size_t bytes);
+/// Of the first `each` bytes of every `pitch`, `count` times.
+void copy_pieces(const Stream& stream, void* to, const void* from, std::size_t each,
+                 std::size_t pitch, std::size_t count);
+/// From memory of one GPU to that of another, on a stream of the first.
+void copy_to_peer(const Stream& stream, int peer, void* to, const void* from, std::size_t bytes);
+/// Whether GPU `from` can read and write the memory of `to` itself; lets it.
+bool can_access(int from, int to);
+void enable_access(int from, int to);
 void set_bytes(const Stream& stream, void* at, int value, std::size_t bytes);
 
 }  // namespace tidegate::cuda

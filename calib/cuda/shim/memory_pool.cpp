@@ -39,6 +39,14 @@ void MemoryPool::free(std::byte* at) noexcept {
   if (at != nullptr) cudaFreeAsync(at, stream_.handle());
 }
 
+void MemoryPool::admit(int gpu) const {
+  cudaMemAccessDesc access = {};
+  access.location.type = cudaMemLocationTypeDevice;
+  access.location.id = gpu;
+  access.flags = cudaMemAccessFlagsProtReadWrite;
+  TIDEGATE_CUDA(cudaMemPoolSetAccess(pool_.get(), &access, 1));
+}
+
 std::int64_t MemoryPool::peak() const {
   std::uint64_t bytes = 0;
   TIDEGATE_CUDA(cudaMemPoolGetAttribute(pool_.get(), cudaMemPoolAttrUsedMemHigh, &bytes));

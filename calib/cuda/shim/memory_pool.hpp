@@ -19,6 +19,8 @@ class MemoryPool {
   std::byte* allocate(std::size_t bytes);
   /// No work that uses it may be under way. Never throws.
   void free(std::byte* at) noexcept;
+  /// Lets another GPU copy to and from this memory straight. Throws MachineError where it cannot.
+  void admit(int gpu) const;
   /// Most bytes that were allocated at the same time.
   std::int64_t peak() const;
 

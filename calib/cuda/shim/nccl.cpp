@@ -1,5 +1,7 @@
 #include "calib/cuda/shim/nccl.hpp"
 
+#include <numeric>
+
 #include <fmt/core.h>
 
 #include "models/base/error.hpp"
@@ -31,6 +33,9 @@ Nccl::Nccl() : library_({"libnccl.so.2", "/usr/local/cuda/lib64/libnccl.so.2"}) 
   library_.find(call_.all_reduce, {"ncclAllReduce"});
   library_.find(call_.all_gather, {"ncclAllGather"});
   library_.find(call_.reduce_scatter, {"ncclReduceScatter"});
+  library_.find(call_.broadcast, {"ncclBroadcast"});
+  library_.find(call_.send, {"ncclSend"});
+  library_.find(call_.receive, {"ncclRecv"});
 }
 
 int Nccl::version() const {
@@ -39,10 +44,22 @@ int Nccl::version() const {
   return version;
 }
 
-Communicators::Communicators(int ranks) {
+namespace {
+
+std::vector<int> first_gpus(int count) {
+  std::vector<int> gpus(static_cast<std::size_t>(count));
+  std::iota(gpus.begin(), gpus.end(), 0);
+  return gpus;
+}
+
+}  // namespace
+
+Communicators::Communicators(int ranks) : Communicators(first_gpus(ranks)) {}
+
+Communicators::Communicators(std::span<const int> gpus) {
   if (!nccl_.why_absent().empty()) throw MachineError(nccl_.why_absent());
-  each_.assign(static_cast<std::size_t>(ranks), nullptr);
-  check(nccl_.call_.init_all(each_.data(), ranks, nullptr), "ncclCommInitAll");
+  each_.assign(gpus.size(), nullptr);
+  check(nccl_.call_.init_all(each_.data(), ranks(), gpus.data()), "ncclCommInitAll");
 }
 
 Communicators::~Communicators() {
@@ -54,29 +71,44 @@ void Communicators::check(int code, const char* call) const {
   throw MachineError(fmt::format("{}: error {}: {}", call, code, nccl_.call_.error_text(code)));
 }
 
-void Communicators::enqueue(Collective collective, std::span<float* const> from,
+void Communicators::enqueue(CollectiveKind kind, std::span<float* const> from,
                             std::span<float* const> to, std::size_t elements,
                             std::span<const Stream> streams) const {
+  check(nccl_.call_.group_start(), "ncclGroupStart");
+  for (std::size_t r = 0; r < each_.size(); ++r)
+    enqueue_one(kind, r, from[r], to[r], elements, streams[r].handle());
+  check(nccl_.call_.group_end(), "ncclGroupEnd");
+}
+
+void Communicators::enqueue_one(CollectiveKind kind, std::size_t rank, const float* from, float* to,
+                                std::size_t elements, StreamHandle stream) const {
   const auto& call = nccl_.call_;
+  void* const one = each_[rank];
   const std::size_t part = elements / each_.size();
-  check(call.group_start(), "ncclGroupStart");
-  for (std::size_t r = 0; r < each_.size(); ++r) {
-    const StreamHandle stream = streams[r].handle();
-    switch (collective) {
-      case Collective::all_reduce:
-        check(call.all_reduce(from[r], to[r], elements, float32, sum, each_[r], stream),
-              "ncclAllReduce");
-        break;
-      case Collective::all_gather:
-        check(call.all_gather(from[r], to[r], part, float32, each_[r], stream), "ncclAllGather");
-        break;
-      case Collective::reduce_scatter:
-        check(call.reduce_scatter(from[r], to[r], part, float32, sum, each_[r], stream),
-              "ncclReduceScatter");
-        break;
-    }
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return check(call.all_reduce(from, to, elements, float32, sum, one, stream), "ncclAllReduce");
+    case CollectiveKind::all_gather:
+      return check(call.all_gather(from, to, part, float32, one, stream), "ncclAllGather");
+    case CollectiveKind::reduce_scatter:
+      return check(call.reduce_scatter(from, to, part, float32, sum, one, stream),
+                   "ncclReduceScatter");
+    case CollectiveKind::broadcast:
+      return check(call.broadcast(from, to, elements, float32, 0, one, stream), "ncclBroadcast");
+    case CollectiveKind::all_to_all:
+      return enqueue_all_to_all(rank, from, to, part, stream);
   }
-  check(call.group_end(), "ncclGroupEnd");
+}
+
+void Communicators::enqueue_all_to_all(std::size_t rank, const float* from, float* to,
+                                       std::size_t part, StreamHandle stream) const {
+  for (std::size_t peer = 0; peer < each_.size(); ++peer) {
+    const int number = static_cast<int>(peer);
+    check(nccl_.call_.send(from + peer * part, part, float32, number, each_[rank], stream),
+          "ncclSend");
+    check(nccl_.call_.receive(to + peer * part, part, float32, number, each_[rank], stream),
+          "ncclRecv");
+  }
 }
 
 }  // namespace tidegate::cuda
