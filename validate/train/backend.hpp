@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -70,9 +71,25 @@ struct CrossEntropy {
   Values log_softmax, softmax;  ///< fp32
 };
 
+/// Memory that is reached by copies alone, such as a GPU's: its addresses mean nothing to the host.
+/// Calls come from several threads; all but free() throw MachineError when the device fails.
+class RemoteMemory {
+ public:
+  virtual ~RemoteMemory() = default;
+  /// Begins at a multiple of 256 bytes.
+  virtual std::byte* allocate(std::int64_t bytes) = 0;
+  /// Of memory that no work uses any more.
+  virtual void free(std::byte* at) noexcept = 0;
+  virtual void put(std::span<const std::byte> from, std::byte* to) = 0;
+  /// When all works before are done.
+  virtual void get(const std::byte* from, std::span<std::byte> to) = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
+  /// Where contents of GPUs lie; null: in memory of the host.
+  virtual RemoteMemory* memory() const { return nullptr; }
   /// Where it computes: "on cores".
   virtual std::string place() const = 0;
   /// How it multiplies operands of `type`.

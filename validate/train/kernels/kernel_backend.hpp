@@ -16,6 +16,7 @@ class KernelBackend final : public Backend {
  public:
   explicit KernelBackend(std::unique_ptr<KernelDevice> device) : device_(std::move(device)) {}
 
+  RemoteMemory* memory() const override { return device_.get(); }
   std::string place() const override { return "on " + device_->name(); }
   std::string products_text(DType type) const override { return device_->products_text(type); }
 

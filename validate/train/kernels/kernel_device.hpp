@@ -8,25 +8,17 @@
 #include <vector>
 
 #include "calib/cuda/shim/product.hpp"
+#include "validate/train/backend.hpp"
 #include "validate/train/kernels/kernel.hpp"
 
 namespace tidegate::train {
 
 /// What runs kernels and products on memory of its own: a GPU, or, in tests, the host. Works are
-/// done in the order in which one thread asks for them; calls may come from several threads. All
-/// but free() throw MachineError when the device fails.
-class KernelDevice {
+/// done in the order in which one thread asks for them.
+class KernelDevice : public RemoteMemory {
  public:
-  virtual ~KernelDevice() = default;
   virtual std::string name() const = 0;
   virtual std::string products_text(DType type) const = 0;
-  /// Memory that begins at a multiple of 256 bytes.
-  virtual std::byte* allocate(std::int64_t bytes) = 0;
-  /// Of memory that no work uses any more.
-  virtual void free(std::byte* at) noexcept = 0;
-  virtual void put(std::span<const std::byte> from, std::byte* to) = 0;
-  /// When all works before are done.
-  virtual void get(const std::byte* from, std::span<std::byte> to) = 0;
   virtual void launch(const kernels::Kernel& kernel, std::int64_t count) = 0;
   virtual void multiply(const cuda::Product& product, const void* a, const void* b, float* c) = 0;
 };
@@ -35,11 +27,11 @@ class KernelDevice {
 template <class T>
 class DeviceArray {
  public:
-  DeviceArray(KernelDevice& device, std::size_t count)
+  DeviceArray(RemoteMemory& device, std::size_t count)
       : device_(device),
         count_(count),
         at_(count == 0 ? nullptr : device.allocate(static_cast<std::int64_t>(count * sizeof(T)))) {}
-  DeviceArray(KernelDevice& device, std::span<const T> from) : DeviceArray(device, from.size()) {
+  DeviceArray(RemoteMemory& device, std::span<const T> from) : DeviceArray(device, from.size()) {
     if (count_ > 0) device_.put(std::as_bytes(from), at_);
   }
   ~DeviceArray() {
@@ -59,7 +51,7 @@ class DeviceArray {
   }
 
  private:
-  KernelDevice& device_;
+  RemoteMemory& device_;
   std::size_t count_;
   std::byte* at_;
 };

@@ -1,12 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <new>
-#include <set>
 
 #include "calib/kernels/products.hpp"
+#include "models/base/error.hpp"
 #include "tests/catch.hpp"
 #include "validate/train/kernels/kernel_backend.hpp"
 
@@ -29,15 +31,19 @@ class HostKernels final : public KernelDevice {
   std::string name() const override { return "the host in a GPU's place"; }
   std::string products_text(DType) const override { return "by loops"; }
   std::byte* allocate(std::int64_t bytes) override {
+    const std::scoped_lock lock(mutex_);
+    if (used_ + bytes > capacity) throw MachineError("no memory left");
     const auto size = static_cast<std::size_t>(bytes);
     auto* const at = static_cast<std::byte*>(::operator new(size, grain));
     std::memset(at, 0xFF, size);
-    const std::scoped_lock lock(mutex_);
-    memory_.insert(at);
+    memory_.emplace(at, bytes);
+    used_ += bytes;
+    peak = std::max(peak, used_);
     return at;
   }
   void free(std::byte* at) noexcept override {
     const std::scoped_lock lock(mutex_);
+    used_ -= memory_.at(at);
     memory_.erase(at);
     ::operator delete(at, grain);
   }
@@ -78,13 +84,15 @@ class HostKernels final : public KernelDevice {
     multiply_by_columns(cuda::by_columns(p), wide_a, wide_b, c, p.adds);
   }
 
+  std::int64_t capacity = std::int64_t{1} << 40, peak = 0;  ///< bytes
   std::atomic<int> launches = 0, adams = 0, products = 0;
 
  private:
   static constexpr std::align_val_t grain{256};
   HostProducts products_;
   std::mutex mutex_;
-  std::set<std::byte*> memory_;
+  std::map<std::byte*, std::int64_t> memory_;
+  std::int64_t used_ = 0;
   std::atomic<int> outside_ = 0;  // elements that a layout does not have
 
   static cpu::Product row_product(const cuda::Product& p) {

@@ -73,6 +73,34 @@ TEST_CASE("training under a plan by a GPU's kernels is the same bit for bit as w
   }
 }
 
+TEST_CASE("contents of GPU pools lie in the GPU's memory, buffer by buffer", "[train][kernels]") {
+  const meant::Run run = meant::run(
+      overrides({"0", "resident", "resident", "{name: keep, by_operator: true}"}, 1, 1, "bf16"));
+  train::TrainingOptions options = executed::options_of(run);
+  const OnHost host;
+  options.backend = &host.backend;
+  train::train(run.scenario.workload, options);
+  const std::int64_t of_primitives = host.device.peak;  // operands and results of one at a time
+  const TrainingRun real =
+      train_on(executed::rig_of(run), run.plan, run.scenario.workload, run.graph, options);
+  for (std::size_t i = 0; i < run.plan.pools.size(); ++i) {
+    if (run.plan.pools[i].place.tier != Tier::gpu) continue;
+    CHECK(real.timeline.pools[i].peak > of_primitives);
+    CHECK(host.device.peak >= real.timeline.pools[i].peak);
+  }
+}
+
+TEST_CASE("a GPU with less memory than the plan needs stops the run", "[train][kernels]") {
+  const meant::Run run = meant::run(overrides({"0", "resident", "resident", "keep"}, 1, 1, "bf16"));
+  train::TrainingOptions options = executed::options_of(run);
+  const OnHost host;
+  host.device.capacity = 1000;
+  options.backend = &host.backend;
+  CHECK_THROWS_WITH(
+      train_on(executed::rig_of(run), run.plan, run.scenario.workload, run.graph, options),
+      Containing("of pool gpu0 on the GPU: no memory left"));
+}
+
 TEST_CASE("a plan's optimizer steps on cores where the plan has its states, else on the GPU",
           "[train][kernels]") {
   const auto adams = [](const char* optimizer) {
