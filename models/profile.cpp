@@ -268,13 +268,38 @@ std::vector<std::string> profile_names(const fs::path& dir) {
   return names;
 }
 
+// A key of a storage path that is not there is mistyped more often than the first of a new one.
+void check_path_is_there(const yaml::Value& root, const std::string& key) {
+  constexpr std::string_view list = "paths.";
+  const std::size_t dot = key.find('.', list.size());
+  if (!key.starts_with(list) || dot == std::string::npos) return;
+  const std::string name = key.substr(list.size(), dot - list.size());
+  std::vector<std::string> names;
+  if (const yaml::Value* paths = root.find("paths"); paths != nullptr) {
+    for (const yaml::Entry& path : paths->entries) names.push_back(path.key);
+  }
+  if (std::ranges::find(names, name) != names.end()) return;
+  std::string known;
+  for (const std::string& n : names) known += (known.empty() ? "" : ", ") + n;
+  const std::string near = nearest(name, names);
+  throw InputError(
+      {override_name, 0, 0}, "paths." + name,
+      fmt::format("is no storage path of the profile, which has {}{}; write a new one "
+                  "whole: machine.paths.{}={{read: 7 GB/s, …}}",
+                  known.empty() ? "none" : known,
+                  near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), name));
+}
+
 }  // namespace
 
 yaml::Value profile_values(const std::string& path,
                            const std::vector<std::pair<std::string, std::string>>& overrides) {
   yaml::Value root = yaml::load_file(path);
   expect(FileKind::profile, root);
-  for (const auto& [key, text] : overrides) yaml::set(root, key, text, {override_name, 0, 0});
+  for (const auto& [key, text] : overrides) {
+    check_path_is_there(root, key);
+    yaml::set(root, key, text, {override_name, 0, 0});
+  }
   Composer composer(path);
   composer.compose(root);
   // Without its component a part misses every key; only the cause is worth saying.

@@ -21,9 +21,6 @@ std::unique_ptr<ActivationPolicy> make_recompute(yaml::Map& options, const Machi
 /// Tensors leave the GPU as they are saved and come back before backward (ssdtrain.hpp).
 std::unique_ptr<ActivationPolicy> make_ssdtrain(yaml::Map& options, const Machine& machine);
 
-/// Effects by rank of a stage.
-using StageEffects = std::vector<std::vector<Effect>>;
-
 /// The storages that a layer's operators save, each once; of the attention core alone, or of all
 /// but the core.
 enum class Part : std::uint8_t { all, core, outside_core };

@@ -146,7 +146,7 @@ void Gatherer::gather(Step& step, std::size_t index, const Communicator& communi
     gate_.clear();
     add_gate(index, r, gate_);
     gate_.insert(gate_.end(), thread.begin(), thread.end());
-    for (const TaskId t : parameters_.fetch(step, r, item, shards, gate_)) after_.push_back(t);
+    parameters_.fetch(step, r, item, shards, gate_, after_);
     buffers[r] = step.plan().buffer(step.gpu_pool(r), owner_, bytes);
     effects_.push_back(allocate(buffers[r]));
   }

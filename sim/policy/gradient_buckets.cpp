@@ -103,38 +103,35 @@ void GradientBuckets::reduce(std::uint16_t stage) {
 
 void GradientBuckets::reduce(const Bucket& bucket, const Communicator& communicator) {
   const RankGroup& group = communicator.group;
-  const std::vector<TaskId> after = fill(bucket, group);
+  fill(bucket, group);
   const Bytes bytes(static_cast<double>(bucket.elements) * element_bytes());
   const bool scatters = zero().stage > 0 && zero().reduce_scatter;
   const auto kind = scatters ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce;
   // The bucket's tensors are flattened into a buffer of their own, which lives until the slices
   // have left it (DeepSpeed stage 3, all-reduce of the flat bucket).
-  std::vector<BufferId> flat;
-  std::vector<Effect> effects;
+  flat_.clear(), effects_.clear();
   for (std::uint16_t i = 0; i < group.here && group.size > 1; ++i) {
-    flat.push_back(step_.plan().buffer(step_.gpu_pool(group.rank(i)), flat_owner_, bytes));
-    effects.push_back(allocate(flat.back()));
+    flat_.push_back(step_.plan().buffer(step_.gpu_pool(group.rank(i)), flat_owner_, bytes));
+    effects_.push_back(allocate(flat_.back()));
   }
   const TaskId reduced = step_.add("reduce bucket", communicator.lane, group.first, bucket.number,
-                                   step_.collective(kind, bytes, group), after, effects);
-  if (step_.bindings != nullptr) step_.bindings->reduced(reduced, bucket, flat);
+                                   step_.collective(kind, bytes, group), filled_, effects_);
+  if (step_.bindings != nullptr) step_.bindings->reduced(reduced, bucket, flat_);
   for (std::uint16_t i = 0; i < group.here; ++i) {
-    hand_over(bucket, reduced, group.rank(i), flat.empty() ? std::optional<BufferId>() : flat[i]);
+    hand_over(bucket, reduced, group.rank(i), flat_.empty() ? std::optional<BufferId>() : flat_[i]);
   }
 }
 
 // The kernels that fill the bucket on every rank, in the gradient stream.
-std::vector<TaskId> GradientBuckets::fill(const Bucket& bucket, const RankGroup& group) {
-  std::vector<TaskId> filled;
+void GradientBuckets::fill(const Bucket& bucket, const RankGroup& group) {
+  filled_.clear();
   for (std::uint16_t i = 0; i < group.here; ++i) {
     const std::uint16_t r = group.rank(i);
-    std::vector<TaskId> after = {produced_by_[r]};
-    if (step_.rank(r).gradient) after.push_back(*step_.rank(r).gradient);
-    filled.push_back(step_.plan().add(
+    const TaskId after[] = {produced_by_[r], step_.rank(r).gradient.value_or(produced_by_[r])};
+    filled_.push_back(step_.plan().add(
         {.name = "fill bucket", .lane = lanes_[r], .rank = r, .item = bucket.number},
         kernels(bucket, r, Around::before), after));
   }
-  return filled;
 }
 
 // The kernels before a reduction, and those that each rank runs on its slice behind it.

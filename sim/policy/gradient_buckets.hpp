@@ -50,13 +50,17 @@ class GradientBuckets final : public GradientSink {
   std::vector<LaneId> lanes_;                       // by rank: kernels around reductions
   std::vector<std::array<KnownKernels, 2>> known_;  // by rank and Around
   OwnerId flat_owner_{};
+  // Of the reduction being added.
+  std::vector<TaskId> filled_;
+  std::vector<BufferId> flat_;
+  std::vector<Effect> effects_;
 
   const ZeroOptions& zero() const { return step_.setting().zero; }
   double element_bytes() const { return bytes_per_element(step_.graph().dtype); }
   void number_tensors(std::uint16_t stage);
   void collect(std::uint16_t stage, const Bucket::Tensor& tensor);
   void reduce(const Bucket& bucket, const Communicator& communicator);
-  std::vector<TaskId> fill(const Bucket& bucket, const RankGroup& group);
+  void fill(const Bucket& bucket, const RankGroup& group);
   WorkId kernels(const Bucket& bucket, std::uint16_t rank, Around around);
   void hand_over(const Bucket& bucket, TaskId reduced, std::uint16_t rank,
                  std::optional<BufferId> flat);

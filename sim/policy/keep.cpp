@@ -23,14 +23,14 @@ class Keep final : public ActivationPolicy {
       return is_forward ? keep_by_operator(step, "forward", visit, "activations")
                         : free_by_operator(step, "backward", visit);
     }
-    StageEffects effects(step.layout().ranks_per_stage());
+    StageEffects& effects = step.stage_effects();
     if (is_forward) {
       const Layer& layer = step.graph().layers[visit.layer];
       keep_until_backward(step, visit, "activations", storages_of(layer, Part::all), effects);
-      step.on_layer("forward", visit, std::move(effects));
+      step.on_layer("forward", visit, effects);
     } else {
       free_kept(step, visit, effects);
-      step.on_layer("backward", visit, std::move(effects));
+      step.on_layer("backward", visit, effects);
     }
   }
 
@@ -138,9 +138,6 @@ void keep_until_backward(Step& step, const Visit& visit, const char* owner,
   for (const std::uint16_t r : step.crew(visit.stage)) {
     std::vector<BufferId>& kept = step.kept(visit, r);
     std::vector<Effect>& mine = effects[static_cast<std::size_t>(r - first)];
-    // Beside these, what lives during the visit comes and goes.
-    constexpr std::size_t short_lived = 4;
-    mine.reserve(mine.size() + tensors.size() + short_lived);
     for (const SavedTensor* t : tensors) {
       const BufferId buffer = step.plan().buffer(step.gpu_pool(r), id, t->bytes);
       kept.push_back(buffer);
@@ -161,8 +158,6 @@ void free_kept(Step& step, const Visit& visit, StageEffects& effects) {
   const std::uint16_t first = step.layout().first_rank(visit.stage);
   for (const std::uint16_t r : step.crew(visit.stage)) {
     auto& kept = step.kept(visit, r);
-    constexpr std::size_t short_lived = 4;
-    effects[static_cast<std::size_t>(r - first)].reserve(kept.size() + short_lived);
     for (const BufferId b : kept) effects[static_cast<std::size_t>(r - first)].push_back(free(b));
     kept.clear();
   }

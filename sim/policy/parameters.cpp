@@ -75,9 +75,9 @@ class Resident final : public ParameterPolicy {
       stand(step, r, step.gpu_pool(r));
     }
   }
-  std::vector<TaskId> fetch(Step&, std::uint16_t, std::int32_t, const Shards&,
-                            std::span<const TaskId> after) const override {
-    return {after.begin(), after.end()};
+  void fetch(Step&, std::uint16_t, std::int32_t, const Shards&, std::span<const TaskId> after,
+             std::vector<TaskId>& ready) const override {
+    ready.insert(ready.end(), after.begin(), after.end());
   }
   TaskId store(Step& step, std::uint16_t rank, const Shards& shards, std::int32_t item,
                std::span<const TaskId> after) const override {
@@ -97,11 +97,11 @@ class OnHost final : public ParameterPolicy {
       stand(step, r, step.host_pool(r));
     }
   }
-  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item, const Shards& shards,
-                            std::span<const TaskId> after) const override {
+  void fetch(Step& step, std::uint16_t rank, std::int32_t item, const Shards& shards,
+             std::span<const TaskId> after, std::vector<TaskId>& ready) const override {
     const TaskId task = step.to_gpu("fetch parameters", rank, item, bytes_of(step, shards), after);
     move(step, task, shards, rank, step.host_pool(rank), step.gpu_pool(rank));
-    return {task};
+    ready.push_back(task);
   }
   TaskId store(Step& step, std::uint16_t rank, const Shards&, std::int32_t item,
                std::span<const TaskId> after) const override {
@@ -137,8 +137,8 @@ class OnNvme final : public ParameterPolicy {
       slots_.push_back(step.plan().tokens(name + ".buffers", static_cast<std::int32_t>(buffers_)));
     }
   }
-  std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item, const Shards& shards,
-                            std::span<const TaskId> after) const override {
+  void fetch(Step& step, std::uint16_t rank, std::int32_t item, const Shards& shards,
+             std::span<const TaskId> after, std::vector<TaskId>& ready) const override {
     const Bytes bytes = bytes_of(step, shards);
     const Effect take[] = {acquire(slots_[rank])};
     const TaskId read =
@@ -152,7 +152,7 @@ class OnNvme final : public ParameterPolicy {
                  Copy{step.host_place(rank), step.gpu_place(rank), bytes}, after_read, give);
     move(step, read, shards, rank, step.path_pool(rank, path_), step.host_pool(rank));
     move(step, fetched, shards, rank, step.host_pool(rank), step.gpu_pool(rank), true);
-    return {fetched};
+    ready.push_back(fetched);
   }
   TaskId store(Step& step, std::uint16_t rank, const Shards& shards, std::int32_t item,
                std::span<const TaskId> after) const override {

@@ -59,10 +59,10 @@ class ParameterPolicy {
  public:
   virtual ~ParameterPolicy() = default;
   virtual void prepare(Step& step) = 0;
-  /// Brings shards of this rank, part of layer `item`, to the GPU, no earlier than `after`. Returns
-  /// what a gather of them has to wait for.
-  virtual std::vector<TaskId> fetch(Step& step, std::uint16_t rank, std::int32_t item,
-                                    const Shards& shards, std::span<const TaskId> after) const = 0;
+  /// Brings shards of this rank, part of layer `item`, to the GPU, no earlier than `after`. Appends
+  /// to `ready` what a gather of them has to wait for.
+  virtual void fetch(Step& step, std::uint16_t rank, std::int32_t item, const Shards& shards,
+                     std::span<const TaskId> after, std::vector<TaskId>& ready) const = 0;
   /// New 16-bit values of these shards are in host memory after `after`; returns
   /// the task after which they are where fetch finds them.
   virtual TaskId store(Step& step, std::uint16_t rank, const Shards& shards, std::int32_t item,

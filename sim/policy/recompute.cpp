@@ -34,7 +34,7 @@ class FullRecompute final : public ActivationPolicy {
 
   void add(Step& step, const Visit& visit) override {
     if (by_operator_) return add_by_operator(step, visit);
-    StageEffects effects(step.layout().ranks_per_stage());
+    StageEffects& effects = step.stage_effects();
     const LayerGraph& graph = step.graph();
     const Layer& layer = graph.layers[visit.layer];
     if (visit.pass == Pass::forward) {
@@ -43,16 +43,16 @@ class FullRecompute final : public ActivationPolicy {
       } else if (starts_segment(step, visit.layer)) {
         keep_until_backward(step, visit, "checkpoints", layer.input, effects);
       }
-      step.on_layer("forward", visit, std::move(effects));
+      step.on_layer("forward", visit, effects);
     } else if (visit.pass == Pass::recompute) {
       // From here on the layer's input is among its saved tensors.
       if (starts_segment(step, visit.layer)) free_kept(step, visit, effects);
       keep_until_backward(step, visit, "recomputed activations", storages_of(layer, Part::all),
                           effects);
-      step.on_layer("recompute", visit, std::move(effects));
+      step.on_layer("recompute", visit, effects);
     } else {
       free_kept(step, visit, effects);
-      step.on_layer("backward", visit, std::move(effects));
+      step.on_layer("backward", visit, effects);
     }
   }
 
@@ -99,11 +99,11 @@ class FullRecompute final : public ActivationPolicy {
     } else if (!is_recomputed(graph, visit.layer)) {
       keep_by_operator(step, "forward", visit, "activations");
     } else {
-      StageEffects effects(step.layout().ranks_per_stage());
+      StageEffects& effects = step.stage_effects();
       if (starts_segment(step, visit.layer)) {
         keep_until_backward(step, visit, "checkpoints", graph.layers[visit.layer].input, effects);
       }
-      step.on_layer("forward", visit, std::move(effects));
+      step.on_layer("forward", visit, effects);
     }
   }
 
@@ -124,19 +124,19 @@ class SelectiveRecompute final : public ActivationPolicy {
   }
 
   void add(Step& step, const Visit& visit) override {
-    StageEffects effects(step.layout().ranks_per_stage());
+    StageEffects& effects = step.stage_effects();
     const Layer& layer = step.graph().layers[visit.layer];
     if (visit.pass == Pass::forward) {
       keep_until_backward(step, visit, "activations", storages_of(layer, Part::outside_core),
                           effects);
-      step.on_layer("forward", visit, std::move(effects));
+      step.on_layer("forward", visit, effects);
     } else if (visit.pass == Pass::recompute_core) {
       keep_until_backward(step, visit, "recomputed activations", storages_of(layer, Part::core),
                           effects);
-      step.on_layer("recompute attention", visit, std::move(effects));
+      step.on_layer("recompute attention", visit, effects);
     } else {
       free_kept(step, visit, effects);
-      step.on_layer("backward", visit, std::move(effects));
+      step.on_layer("backward", visit, effects);
     }
   }
 

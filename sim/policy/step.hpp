@@ -52,6 +52,9 @@ struct Setting {
   bool carries_meaning = false;    ///< the plan says what its tasks mean (sim/plan/meaning.hpp)
 };
 
+/// Effects by rank of a stage.
+using StageEffects = std::vector<std::vector<Effect>>;
+
 /// Slices of parameter tensors on one rank. `tensors` names them where the plan carries its
 /// meaning.
 struct Shards {
@@ -211,8 +214,10 @@ class Step {
   /// hooks ask for it. Workspace and gradients come and go with the visit, or with the operator.
   void on_layer(const char* name, const Visit& visit, SegmentHooks& hooks);
   /// The same with effects by rank of the stage: allocations at the start of the first kernels,
-  /// frees at the end of the last.
-  void on_layer(const char* name, const Visit& visit, std::vector<std::vector<Effect>> effects);
+  /// frees at the end of the last. They may be those of stage_effects().
+  void on_layer(const char* name, const Visit& visit, StageEffects& effects);
+  /// Empty ones, for the next visit; they stay valid until asked for again.
+  StageEffects& stage_effects();
   /// Who gathers parameters and who takes gradients; set by the walker.
   Gatherer* gatherer = nullptr;
   GradientSink* gradients = nullptr;
@@ -254,8 +259,10 @@ class Step {
   std::vector<Rank> ranks_;
   std::vector<Piece> pieces_;
   SegmentTable segments_;
-  std::vector<TaskId> waits_;                // predecessors of the task being added
-  Beside beside_;                            // of the segment being added
+  std::vector<TaskId> waits_;            // predecessors of the task being added
+  Beside beside_;                        // of the segment being added
+  std::vector<TaskId> segment_kernels_;  // by rank, of the segment added last
+  StageEffects stage_effects_;
   std::vector<LayerGraph> stage_graphs_;     // with several stages
   std::vector<std::int64_t> shards_;         // by stage
   std::vector<std::vector<BufferId>> kept_;  // by micro-batch, layer and rank
@@ -282,15 +289,15 @@ class Step {
   std::int64_t shards_of(const LayerGraph& part) const;
   void add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t rank,
                        std::vector<Effect>& effects);
-  std::vector<Effect> short_lived(const Visit& visit, std::size_t first, std::size_t last,
-                                  std::uint16_t rank);
+  void add_short_lived(const Visit& visit, std::size_t first, std::size_t last, std::uint16_t rank,
+                       std::vector<Effect>& effects);
   TaskId launch_and_run(const char* name, const Visit& visit, const Segment& segment,
                         std::uint16_t rank, const Beside& beside);
   std::vector<std::vector<TaskId>> communicate(const Visit& visit,
                                                std::span<const Collective> list);
   void wait_for(std::uint16_t stage, const std::vector<std::vector<TaskId>>& tasks);
-  std::vector<TaskId> on_segment(const char* name, const Visit& visit, const Segment& segment,
-                                 const Gatherer::Ready& ready, SegmentHooks& hooks);
+  void on_segment(const char* name, const Visit& visit, const Segment& segment,
+                  const Gatherer::Ready& ready, SegmentHooks& hooks);
   std::vector<TaskId> streams(const Rank& rank) const;
 };
 

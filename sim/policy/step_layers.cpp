@@ -11,8 +11,8 @@ namespace {
 // Allocations at the start of the first kernels of a visit, frees at the end of the last.
 class EffectsAround final : public SegmentHooks {
  public:
-  EffectsAround(std::uint16_t first_rank, std::vector<std::vector<Effect>> effects)
-      : first_rank_(first_rank), effects_(std::move(effects)) {}
+  EffectsAround(std::uint16_t first_rank, const StageEffects& effects)
+      : first_rank_(first_rank), effects_(effects) {}
 
   void before(std::uint16_t rank, const Segment& segment, Beside& beside) override {
     for (const Effect& e : effects_[static_cast<std::size_t>(rank - first_rank_)]) {
@@ -23,7 +23,7 @@ class EffectsAround final : public SegmentHooks {
 
  private:
   std::uint16_t first_rank_;
-  std::vector<std::vector<Effect>> effects_;
+  const StageEffects& effects_;
 };
 
 }  // namespace
@@ -44,13 +44,12 @@ void Step::add_short_lived(OwnerId owner, Bytes bytes, std::uint16_t rank,
 }
 
 // Workspace and, where ZeRO partitions gradients, the gradients of operators [first, last].
-std::vector<Effect> Step::short_lived(const Visit& visit, std::size_t first, std::size_t last,
-                                      std::uint16_t rank) {
+void Step::add_short_lived(const Visit& visit, std::size_t first, std::size_t last,
+                           std::uint16_t rank, std::vector<Effect>& effects) {
   const auto [workspace, elements] = segments_.short_lived(visit.layer, visit.pass, first, last);
-  std::vector<Effect> effects;
   add_short_lived(workspace_owner_, workspace, rank, effects);
   const Bytes produced(static_cast<double>(elements) * bytes_per_element(graph().dtype));
-  if (visit.pass != Pass::backward || produced == Bytes(0)) return effects;
+  if (visit.pass != Pass::backward || produced == Bytes(0)) return;
   const bool passes = setting_.zero.stage < 2 && !setting_.zero.contiguous_gradients;
   if (passes && visit.micro_batch == 0) {
     passing_gradients_[rank].push_back(plan_.buffer(gpu_pools_[rank], gradient_owner_, produced));
@@ -58,7 +57,6 @@ std::vector<Effect> Step::short_lived(const Visit& visit, std::size_t first, std
   } else if (passes || setting_.zero.stage >= 2) {
     add_short_lived(gradient_owner_, produced, rank, effects);
   }
-  return effects;
 }
 
 TaskId Step::launch_and_run(const char* name, const Visit& visit, const Segment& segment,
@@ -106,22 +104,26 @@ void Step::wait_for(std::uint16_t stage, const std::vector<std::vector<TaskId>>&
   }
 }
 
-void Step::on_layer(const char* name, const Visit& visit,
-                    std::vector<std::vector<Effect>> effects) {
+StageEffects& Step::stage_effects() {
+  stage_effects_.resize(layout().ranks_per_stage());
+  for (std::vector<Effect>& of_rank : stage_effects_) of_rank.clear();
+  return stage_effects_;
+}
+
+void Step::on_layer(const char* name, const Visit& visit, StageEffects& effects) {
   const std::size_t operators = graph().layers[visit.layer].operators.size();
   const std::size_t last = std::max<std::size_t>(operators, 1) - 1;
   for (const std::uint16_t r : crew(visit.stage)) {
-    const auto memory = short_lived(visit, 0, last, r);
-    auto& mine = effects[static_cast<std::size_t>(r - layout().first_rank(visit.stage))];
-    mine.insert(mine.end(), memory.begin(), memory.end());
+    const auto i = static_cast<std::size_t>(r - layout().first_rank(visit.stage));
+    add_short_lived(visit, 0, last, r, effects[i]);
   }
-  EffectsAround hooks(layout().first_rank(visit.stage), std::move(effects));
+  EffectsAround hooks(layout().first_rank(visit.stage), effects);
   on_layer(name, visit, hooks);
 }
 
 // A segment of a visit on every rank of its stage, and what its tensor-parallel group exchanges.
-std::vector<TaskId> Step::on_segment(const char* name, const Visit& visit, const Segment& segment,
-                                     const Gatherer::Ready& ready, SegmentHooks& hooks) {
+void Step::on_segment(const char* name, const Visit& visit, const Segment& segment,
+                      const Gatherer::Ready& ready, SegmentHooks& hooks) {
   const auto& operators = graph().layers[visit.layer].operators;
   const bool is_backward = visit.pass == Pass::backward;
   const bool is_core = visit.pass == Pass::recompute_core;
@@ -131,13 +133,13 @@ std::vector<TaskId> Step::on_segment(const char* name, const Visit& visit, const
   if (communicates && is_backward) {
     beside_kernels = communicate(visit, operators[segment.last].beside_backward);
   }
-  std::vector<TaskId> kernels(ranks());
+  std::vector<TaskId>& kernels = segment_kernels_;
+  kernels.assign(ranks(), TaskId{});
   for (const std::uint16_t r : crew(visit.stage)) {
     beside_.clear();
     hooks.before(r, segment, beside_);
     if (hooks.is_by_operator()) {
-      const auto memory = short_lived(visit, segment.first, segment.last, r);
-      beside_.effects.insert(beside_.effects.end(), memory.begin(), memory.end());
+      add_short_lived(visit, segment.first, segment.last, r, beside_.effects);
     }
     if (!ready.after.empty()) beside_.kernel_after.push_back(ready.after[r]);
     if (!ready.frees.empty()) beside_.effects.push_back(free(ready.frees[r]));
@@ -145,12 +147,11 @@ std::vector<TaskId> Step::on_segment(const char* name, const Visit& visit, const
     if (bindings != nullptr) bindings->computed(kernels[r], visit, segment, r);
     hooks.behind(r, segment, kernels[r]);
   }
-  if (!communicates) return kernels;
+  if (!communicates) return;
   if (is_backward) wait_for(visit.stage, beside_kernels);
   const Operator& op = operators[is_backward ? segment.first : segment.last];
   wait_for(visit.stage,
            communicate(visit, is_backward ? op.backward_collectives : op.forward_collectives));
-  return kernels;
 }
 
 void Step::on_layer(const char* name, const Visit& visit, SegmentHooks& hooks) {
@@ -169,14 +170,13 @@ void Step::on_layer(const char* name, const Visit& visit, SegmentHooks& hooks) {
                         : segments_of(layer, visit.pass, part, cut);
     list.front().begins = i == 0;
     list.back().ends = i + 1 == count;
-    std::vector<TaskId> kernels;
     for (const Segment& segment : list) {
       Gatherer::Ready mine;
       if (&segment == &list.front()) mine.after = ready.after;
       if (&segment == &list.back()) mine.frees = ready.frees;
-      kernels = on_segment(name, visit, segment, mine, hooks);
+      on_segment(name, visit, segment, mine, hooks);
     }
-    if (!is_core) gatherer->used(kernels);
+    if (!is_core) gatherer->used(segment_kernels_);
     if (is_backward) gradients->produced(visit, part);
   }
 }

@@ -1,6 +1,7 @@
 #include "sim/ranks/mpi_link.hpp"
 
 #include <array>
+#include <exception>
 #include <list>
 
 #include <mpi.h>
@@ -36,7 +37,10 @@ class MpiLink final : public Link {
     MPI_Comm_size(here, &size_here_);
     MPI_Comm_free(&here);
   }
+  // MPI_Finalize waits for all. The first tells the others when it fails, and they leave; another
+  // one that fails leaves without it, so that the launcher ends those who wait for its answers.
   ~MpiLink() override {
+    if (rank_ != 0 && std::uncaught_exceptions() > 0) return;
     for (Sending& s : sending_) MPI_Wait(&s.request, MPI_STATUS_IGNORE);
     MPI_Finalize();
   }

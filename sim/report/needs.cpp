@@ -2,6 +2,7 @@
 
 #include <array>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "sim/report/allocation.hpp"
@@ -9,25 +10,29 @@
 namespace tidegate {
 namespace {
 
-// An allocation or a free. What it is of has no name but a number by first appearance, and so has
-// its stream: pools that are asked for the same have equal changes.
+// An allocation or a free of something that has no name but a number by first appearance: pools
+// that are asked for the same have equal changes.
 struct Change {
   Instant at = 0;
-  std::uint32_t number = 0;  // an index into PoolChanges::bytes
-  std::uint32_t stream = 0;  // of an allocation; or is_free
+  std::uint32_t number = 0;  // an index into PoolChanges::asked
+  bool is_free = false;
   bool operator==(const Change&) const = default;
+};
 
-  static constexpr std::uint32_t is_free = std::numeric_limits<std::uint32_t>::max();
+struct Asked {
+  std::int64_t bytes = 0;
+  std::uint32_t stream = 0;  // by first appearance too
+  bool operator==(const Asked&) const = default;
 };
 
 // In the order of moments.hpp but for their times: what comes first at one instant comes first.
 struct PoolChanges {
-  std::vector<Change> list;
-  std::vector<Change> earlier;         // ends of tasks that started earlier, while collecting
-  std::vector<std::int64_t> bytes;     // by number
+  std::vector<Change> earlier;  // ends of tasks that started earlier
+  std::vector<Change> others;
+  std::vector<Asked> asked;            // by number
   std::vector<std::uint32_t> streams;  // by number of a stream
-  bool asks_same(const PoolChanges& other) const {
-    return bytes == other.bytes && list == other.list;
+  bool operator==(const PoolChanges& other) const {
+    return asked == other.asked && earlier == other.earlier && others == other.others;
   }
 };
 
@@ -39,8 +44,8 @@ class Collector {
     for (std::size_t p = 0; p < pools_.size(); ++p) {
       is_gpu_.push_back(plan_.pools[p].place.tier == Tier::gpu);
       if (!is_gpu(p)) continue;
-      pools_[p].earlier.reserve(each), pools_[p].list.reserve(each / 2);
-      pools_[p].bytes.reserve(each / 2);
+      for (auto* list : {&pools_[p].earlier, &pools_[p].others}) list->reserve(each / 2);
+      pools_[p].asked.reserve(each / 2);
     }
   }
 
@@ -56,10 +61,6 @@ class Collector {
         if (e.kind == Effect::Kind::free && holds(e.when, timeline_)) free(t, e.target);
       }
     }
-    for (PoolChanges& pool : pools_) {
-      pool.earlier.insert(pool.earlier.end(), pool.list.begin(), pool.list.end());
-      pool.list = std::move(pool.earlier);
-    }
     return std::move(pools_);
   }
 
@@ -70,21 +71,23 @@ class Collector {
     const std::size_t p = index(plan_.buffers[buffer].pool);
     PoolChanges& pool = pools_[p];
     const std::uint32_t stream = is_gpu(p) ? stream_number(pool, TaskId{t}) : 0;
-    pool.list.push_back({timeline_.start[t], number(pool, buffer), stream});
+    const std::uint32_t number = number_of(pool, buffer);
+    pool.asked[number].stream = stream;
+    pool.others.push_back({timeline_.start[t], number, false});
   }
 
   void free(std::uint32_t t, std::uint32_t buffer) {
     PoolChanges& pool = pools_[index(plan_.buffers[buffer].pool)];
     const bool is_earlier = timeline_.start[t] < timeline_.end[t];
-    (is_earlier ? pool.earlier : pool.list)
-        .push_back({timeline_.end[t], number(pool, buffer), Change::is_free});
+    (is_earlier ? pool.earlier : pool.others)
+        .push_back({timeline_.end[t], number_of(pool, buffer), true});
   }
 
-  std::uint32_t number(PoolChanges& pool, std::uint32_t buffer) {
+  std::uint32_t number_of(PoolChanges& pool, std::uint32_t buffer) {
     std::uint32_t& known = numbers_[buffer];  // one more than the number
     if (known == 0) {
-      pool.bytes.push_back(plan_.buffers[buffer].bytes);
-      known = static_cast<std::uint32_t>(pool.bytes.size());
+      pool.asked.push_back({plan_.buffers[buffer].bytes, 0});
+      known = static_cast<std::uint32_t>(pool.asked.size());
     }
     return known - 1;
   }
@@ -106,11 +109,14 @@ class Collector {
   std::uint32_t stream_ = unknown;      // of the task whose effects are looked at
 };
 
-// Stable: digits from the least to the highest, since instants are whole numbers and there are
-// many.
-void sort_by_time(std::vector<Change>& list) {
+// Both lists as one, by time. Stable: digits from the least to the highest, since instants are
+// whole numbers and there are many.
+std::vector<Change> by_time(const PoolChanges& pool) {
   constexpr int digit_bits = 11;
   constexpr std::size_t digits = std::size_t{1} << digit_bits;
+  std::vector<Change> list(pool.earlier.size() + pool.others.size());
+  const auto rest = std::ranges::copy(pool.earlier, list.begin()).out;
+  std::ranges::copy(pool.others, rest);
   Instant latest = 0;
   for (const Change& c : list) latest = std::max(latest, c.at);
   std::vector<Change> spare(list.size());
@@ -126,29 +132,30 @@ void sort_by_time(std::vector<Change>& list) {
     for (const Change& c : list) spare[first[digit(c)]++] = c;
     list.swap(spare);
   }
+  return list;
 }
 
-std::int64_t peak_of(const PoolChanges& pool) {
+std::int64_t peak_of(std::span<const Change> changes, std::span<const Asked> asked) {
   std::int64_t held = 0, peak = 0;
-  for (const Change& c : pool.list) {
-    held += c.stream == Change::is_free ? -pool.bytes[c.number] : pool.bytes[c.number];
+  for (const Change& c : changes) {
+    held += c.is_free ? -asked[c.number].bytes : asked[c.number].bytes;
     peak = std::max(peak, held);
   }
   return peak;
 }
 
-void play(const PoolChanges& pool, Bytes capacity, const AllocatorOptions& options,
-          PoolNeed& need) {
+void play(std::span<const Change> changes, std::span<const Asked> asked, Bytes capacity,
+          const AllocatorOptions& options, PoolNeed& need) {
   CachingAllocator allocator(whole_bytes(capacity), options);
-  std::vector<CachingAllocator::BlockId> blocks(pool.bytes.size());
-  for (const Change& c : pool.list) {
-    const std::int64_t bytes = pool.bytes[c.number];
+  std::vector<CachingAllocator::BlockId> blocks(asked.size());
+  for (const Change& c : changes) {
+    const auto [bytes, stream] = asked[c.number];
     if (bytes == 0) continue;
-    if (c.stream == Change::is_free) {
+    if (c.is_free) {
       allocator.free(blocks[c.number]);
       continue;
     }
-    const auto block = allocator.allocate(bytes, c.stream);
+    const auto block = allocator.allocate(bytes, stream);
     if (!block) {
       need.refused = allocator.reserved() + bytes;
       return;
@@ -169,7 +176,7 @@ std::vector<PoolNeed> pool_needs(const Plan& plan, const Timeline& timeline,
     const bool is_gpu = pool.place.tier == Tier::gpu;
     const auto is_same = [&](std::size_t other) {
       return plan.pools[other].place.tier == Tier::gpu &&
-             plan.pools[other].capacity == pool.capacity && pools[other].asks_same(pools[p]);
+             plan.pools[other].capacity == pool.capacity && pools[other] == pools[p];
     };
     std::size_t same = 0;
     while (same < p && !(is_gpu && is_same(same))) ++same;
@@ -177,11 +184,10 @@ std::vector<PoolNeed> pool_needs(const Plan& plan, const Timeline& timeline,
       needs[p] = needs[same];
       continue;
     }
-    PoolChanges sorted = pools[p];
-    sort_by_time(sorted.list);
-    needs[p].peak = peak_of(sorted);
+    const std::vector<Change> changes = by_time(pools[p]);
+    needs[p].peak = peak_of(changes, pools[p].asked);
     needs[p].is_over = static_cast<double>(needs[p].peak) > pool.capacity.value();
-    if (is_gpu) play(sorted, pool.capacity, options, needs[p]);
+    if (is_gpu) play(changes, pools[p].asked, pool.capacity, options, needs[p]);
   }
   return needs;
 }

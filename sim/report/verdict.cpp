@@ -1,6 +1,7 @@
 #include "sim/report/verdict.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/core.h>
 
@@ -20,11 +21,14 @@ std::string owners_text(const std::vector<Report::Owner>& owners) {
   return join(parts, ", ");
 }
 
-// Owners that would make room if their bytes lived elsewhere; the smallest change comes first.
+// Owners that would make room if their bytes lived elsewhere; the smallest change comes first. The
+// operating system and the processes live nowhere else.
 std::string room_makers(const Report::Overflow& o) {
+  constexpr std::array settled = {"system and processes", "system", "processes"};
   std::vector<std::string> names;
   for (auto owner = o.owners.rbegin(); owner != o.owners.rend(); ++owner) {
     const Bytes bytes(static_cast<double>(owner->bytes));
+    if (std::ranges::find(settled, owner->name) != settled.end()) continue;
     if (bytes >= o.needed - o.capacity) names.push_back(owner->name);
   }
   return join(names, " or ");

@@ -11,20 +11,17 @@ namespace tidegate {
 namespace {
 
 // A number of the command line, read as a scenario's values are.
-class Text {
- public:
-  Text(const std::string& name, const std::string& text)
-      : document_(yaml::load_text(text, "--limit " + name)) {}
-  template <class Read>
-  auto read(Read read) {
-    const auto value = read(document_.root());
-    document_.finish();
+template <class Read>
+auto read_value(const std::string& option, const std::string& text, Read read) {
+  try {
+    yaml::Document document(yaml::load_text(text, option));
+    const auto value = read(document.root());
+    document.finish();
     return value;
+  } catch (const InputError& error) {
+    throw InputError(option + ": " + error.problems().front().text);
   }
-
- private:
-  yaml::Document document_;
-};
+}
 
 // The kind of memory that a pool is: "gpu3", "node1.host", or a storage path's name.
 std::string kind_of(const Need& need) {
@@ -50,14 +47,16 @@ Limits read_limits(const std::vector<std::string>& texts, const Machine& machine
           "--limit {}: write NAME=VALUE with one of: {}{}", text, list,
           near.empty() || near == name ? "" : fmt::format(" (did you mean '{}'?)", near)));
     }
-    Text value(name, text.substr(equals + 1));
+    const auto value = [&](auto read) {
+      return read_value("--limit " + text, text.substr(equals + 1), read);
+    };
     if (name == "life") {
-      limits.life_years = value.read([](const yaml::Node& n) { return n.number(0); });
+      limits.life_years = value([](const yaml::Node& n) { return n.number(0); });
     } else if (name == "changes") {
       limits.changes =
-          static_cast<std::size_t>(value.read([](const yaml::Node& n) { return n.count(0); }));
+          static_cast<std::size_t>(value([](const yaml::Node& n) { return n.count(0); }));
     } else {
-      limits.bytes[name] = value.read([](const yaml::Node& n) { return n.quantity<Bytes>(); });
+      limits.bytes[name] = value([](const yaml::Node& n) { return n.quantity<Bytes>(); });
     }
   }
   return limits;

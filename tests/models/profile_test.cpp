@@ -210,6 +210,19 @@ TEST_CASE("an override replaces a value, whichever file it is in", "[profile]") 
   CHECK_THAT(faults(folder, {{"paths.nvme.raed", "7 GB/s"}}), Containing("did you mean 'read'?"));
 }
 
+TEST_CASE("an override of a path that is not there names those that are", "[profile][faults]") {
+  const Folder folder;
+  CHECK_THAT(faults(folder, {{"paths.nvm.count", "1"}}),
+             Containing("override:0: paths.nvm: is no storage path of the profile, which has nvme "
+                        "(did you mean 'nvme'?)"));
+  // A new one whole is one; then its keys are there.
+  const std::string drive = "{count: 1, component: drive.yaml}";
+  CHECK(load_machine(folder.node(), {{"paths.nvm", drive}}).paths().size() == 2);
+  CHECK(load_machine(folder.node(), {{"paths.nvm", drive}, {"paths.nvm.count", "2"}})
+            .paths()[1]
+            .read == load_machine(folder.node()).paths()[0].read);
+}
+
 TEST_CASE("every provenance key can be overridden with its own text", "[profile]") {
   const Folder folder;
   const Machine machine = load_machine(folder.node());

@@ -120,6 +120,21 @@ TEST_CASE("a run that does not fit says where, when, who and what would help", "
           "With enough memory, an iteration would take 10 s"));
 }
 
+TEST_CASE("nobody is told to move the operating system elsewhere", "[text]") {
+  Report report = full_run(10).report();
+  report.overflows = {
+      {.pool = "host",
+       .task = "set up",
+       .at = 0_s,
+       .capacity = 4_GiB,
+       .held = 6_GiB,
+       .needed = 6_GiB,
+       .owners = {{"states", 3LL << 30}, {"system", 2LL << 30}, {"rest", 1LL << 30}}}};
+  // 2 GiB too much: states and system hold that, rest does not.
+  CHECK(
+      has(to_text(report, 200), "2 GiB too much. Enough alone, if it lived elsewhere: states.\n"));
+}
+
 TEST_CASE("kin are one line; what is not alike among them is a range", "[text]") {
   std::vector<Report::Resource> gpus = {{.name = "gpu0 h2d",
                                          .busy_fraction = 0.5,

@@ -78,10 +78,10 @@ double exhaustive(const Small& small, const Space& space) {
   return best;
 }
 
-const Small cheap = {
-    "zero_infinity_70b.yaml",
-    {{"workload.network.layers", "4"}},
-    {"policy.optimizer.buffer_count=12,16,50", "policy.optimizer.sub_group_size=50000000,100000000"}};
+const Small cheap = {"zero_infinity_70b.yaml",
+                     {{"workload.network.layers", "4"}},
+                     {"policy.optimizer.buffer_count=12,16,50",
+                      "policy.optimizer.sub_group_size=50000000,100000000"}};
 
 Space grid(const Evaluator& evaluator, const Small& small) {
   return grid_of(small.axes, evaluator.values());
@@ -226,7 +226,8 @@ TEST_CASE("limits hold back what exceeds them", "[tune]") {
   }
   SECTION("names and values are checked") {
     CHECK_THROWS_AS(read_limits({"hots=1 GiB"}, machine), InputError);
-    CHECK_THROWS_AS(read_limits({"host=1"}, machine), InputError);
+    CHECK_THROWS_WITH(read_limits({"host=1"}, machine),
+                      Containing("--limit host=1: '1' has no unit") && !Containing(":1:1"));
     CHECK_THROWS_AS(read_limits({"changes=-1"}, machine), InputError);
     const Limits limits = read_limits({"nvme=1 TB", "life=2.5", "changes=3"}, machine);
     CHECK(limits.bytes.at("nvme") == Bytes(1e12));
