@@ -162,8 +162,11 @@ TEST_CASE("what is wrong for all processes is told once, and each other fault to
 }
 
 TEST_CASE("a flag that is wrong on every process is told once", "[calib]") {
+  const TemporaryFolder folder;
+  const std::string out = (folder.path() / "node.yaml").string();
   for (const Words& wrong :
-       {Words{"--no-such-flag"}, Words{"--write-budget", "much"}, Words{"--passes", "0"}}) {
+       {Words{"--no-such-flag"}, Words{"--write-budget", "much"}, Words{"--passes", "0"},
+        Words{"--resume", "--quick", "-o", out, "--node-per-rank"}}) {
     const Finished run = on_all(3, wrong);
     INFO(run.err << run.out);
     CHECK(run.code == 2);

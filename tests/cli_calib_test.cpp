@@ -144,6 +144,8 @@ TEST_CASE("a dry run says what would be written, and writes nothing", "[calib]")
   CHECK_THAT(run.out,
              Containing("one file of 64 MiB without a name, at most 2 GiB written in all"));
   CHECK_THAT(run.out, Containing("of a drive-write"));
+  // By the names of --only, each once.
+  CHECK_THAT(run.out, Containing("\n  gemm ") && Containing("\n  gemm_16 "));
   CHECK(names_in(folder.path()).empty());
 }
 
@@ -218,6 +220,26 @@ TEST_CASE("however calib is ended, no file is left and the profile of before sta
       fs::remove(folder.path() / name);
     }
   }
+}
+
+TEST_CASE("samples of another machine are not gone on with", "[calib][faults]") {
+  const TemporaryFolder folder, storage;
+  const fs::path out = folder.path() / "node.yaml";
+  auto flags = small_run(storage.path(), out, {"--only", "timer"});
+  REQUIRE(calib(flags).code == 0);
+  const fs::path raw = folder.path() / "node.samples.jsonl";
+  std::string text = text_of(raw);
+  const std::size_t host = text.find("\"host\":\"");
+  REQUIRE(host != std::string::npos);
+  text.replace(host + 8, 4, "zzzz");
+  std::ofstream(raw) << text;
+  const std::string profile = text_of(out);
+  flags.emplace_back("--resume");
+  const Finished run = calib(flags);
+  CHECK(run.code == 2);
+  CHECK_THAT(run.err, Containing("node.samples.jsonl:1:1: host: the samples are of machine zzzz"));
+  CHECK(text_of(raw) == text);
+  CHECK(text_of(out) == profile);
 }
 
 TEST_CASE("what an interrupt left half done, --resume finishes", "[calib]") {

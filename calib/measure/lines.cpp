@@ -15,8 +15,10 @@ using Json = nlohmann::ordered_json;
 constexpr const char* schema = "tidegate.samples/1";
 
 Json head_of(const Measurements& m) {
-  return {{"schema", schema},       {"passes", m.passes},   {"accepted", m.accepted},
-          {"rejected", m.rejected}, {"seconds", m.seconds}, {"complete", m.is_complete}};
+  Json head = {{"schema", schema},       {"passes", m.passes},   {"accepted", m.accepted},
+               {"rejected", m.rejected}, {"seconds", m.seconds}, {"complete", m.is_complete}};
+  if (!m.host.empty()) head["host"] = m.host;
+  return head;
 }
 
 Json row_json(const RowResult& r) {
@@ -90,6 +92,7 @@ void read_line(const Json& json, Measurements& m) {
     m.rejected = json.at("rejected").get<std::int64_t>();
     m.seconds = json.at("seconds").get<double>();
     m.is_complete = json.at("complete").get<bool>();
+    m.host = json.value("host", "");
   } else if (json.contains("row")) {
     m.rows.push_back(read_row(json));
   } else if (json.contains("of")) {

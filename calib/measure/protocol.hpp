@@ -89,6 +89,7 @@ struct Measurements {
   std::int64_t accepted = 0, rejected = 0;
   double seconds = 0;
   bool is_complete = false;
+  std::string host;  ///< rig::HostFacts::id of where they were taken; empty where nobody said
 };
 
 struct Protocol {

@@ -74,6 +74,11 @@ void merge(std::vector<Measurements>& all, std::vector<Measurements> more) {
 }  // namespace
 
 void check_team(const Team& team, const RunOptions& options) {
+  if (team.size() > 1 && options.resume) {
+    throw InputError(
+        "--resume goes on with the samples of one machine, and those of a cluster are together in "
+        "one file; measure anew");
+  }
   if (team.size() == team.hosts() || options.node_per_rank) return;
   throw InputError(fmt::format(
       "{} processes on {} hosts; start one per node (Open MPI: mpirun --map-by ppr:1:node, Slurm: "

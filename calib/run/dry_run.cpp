@@ -14,8 +14,8 @@ std::string dry_run_text(const RunOptions& options) {
   std::size_t rows = 0;
   double seconds = 0;
   std::string text = "Would measure, writing nothing now:\n";
-  for (const auto& bench : selected.benches) {
-    const std::vector<Row> own = bench->rows();
+  for (std::size_t b = 0; b < selected.benches.size(); ++b) {
+    const std::vector<Row> own = selected.benches[b]->rows();
     double each = 0;
     for (const Row& row : own) {
       // A warm-up, then samples until the block's time is over.
@@ -24,8 +24,8 @@ std::string dry_run_text(const RunOptions& options) {
     }
     rows += own.size();
     seconds += each;
-    text += fmt::format("  {:28} {:3} settings x {} passes, about {:.0f} s\n",
-                        own.empty() ? "" : own[0].quantity, own.size(), protocol.passes, each);
+    text += fmt::format("  {:28} {:3} settings x {} passes, about {:.0f} s\n", selected.names[b],
+                        own.size(), protocol.passes, each);
   }
   text +=
       fmt::format("{} settings, at most about {:.0f} min; blocks that settle early take less.\n\n",

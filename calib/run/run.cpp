@@ -39,6 +39,16 @@ std::string utc_now() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
 }
 
+// Beside samples of another machine those of this one would make a profile of neither.
+void check_host(const Measurements& known, const std::string& file) {
+  const std::string here = rig::host_facts().id;
+  if (known.host.empty() || known.host == here) return;
+  throw InputError({file, 1, 1}, "host",
+                   fmt::format("the samples are of machine {}, this is {}; measure this one "
+                               "without --resume, or under another --out",
+                               known.host, here));
+}
+
 Measurements samples_of_before(const RunOptions& options) {
   if (!options.resume) return {};
   for (const bool is_complete : {false, true}) {
@@ -47,7 +57,9 @@ Measurements samples_of_before(const RunOptions& options) {
     std::ifstream file(raw);
     std::ostringstream text;
     text << file.rdbuf();
-    return read_lines(text.str(), raw);
+    Measurements known = read_lines(text.str(), raw);
+    check_host(known, raw);
+    return known;
   }
   throw InputError("--resume: there are no samples of an earlier run beside " + options.out + " (" +
                    names_of(options.out, false).raw + ")");
@@ -147,7 +159,10 @@ Prepared prepare(const RunOptions& options, Team& team) {
     }
     agree(team, failure);
   };
-  on_all([&] { p.setup = make_setup(options); });
+  on_all([&] {
+    check_team(team, options);
+    p.setup = make_setup(options);
+  });
   p.checks = find_shared(team, p.setup, options);
   on_all([&] {
     p.alone = p.setup;
@@ -217,7 +232,6 @@ std::function<void(Bench&)> experiments(const Setup& setup, std::vector<CheckRes
 
 Outcome run(const RunOptions& options, Team& team,
             const std::function<void(const ProgressNow&)>& progress) {
-  check_team(team, options);
   const rig::InterruptScope interrupts;
   Prepared prepared = prepare(options, team);
   std::vector<CheckResult>& checks = prepared.checks;
@@ -228,6 +242,7 @@ Outcome run(const RunOptions& options, Team& team,
   const Measurements own = measure_nodes(team, [&] {
     Measurements m = measure(prepared.selected.benches, prepared.selected.canaries, protocol,
                              prepared.known, progress);
+    m.host = rig::host_facts().id;
     if (team.size() > 1) tell("waiting for the other processes");
     return m;
   });
@@ -238,6 +253,7 @@ Outcome run(const RunOptions& options, Team& team,
       team.size() > 1 ? gather(team, own, prepared.setup.host.id) : std::vector<NodeMeasurements>{};
   outcome.measurements = team.size() > 1 ? pooled(nodes) : own;
   add(outcome.measurements, std::move(together.all));
+  outcome.measurements.host = own.host;
   outcome.is_complete = outcome.measurements.is_complete;
   if (team.rank() != 0) return outcome;
   outcome.account = account_of(options, prepared.setup, protocol, prepared.selected);

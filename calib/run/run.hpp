@@ -40,6 +40,7 @@ Setup make_setup(const RunOptions& options);
 
 struct Selected {
   std::vector<std::unique_ptr<Bench>> benches, canaries;
+  std::vector<std::string> names;                                 ///< of the benches, for --only
   std::vector<std::pair<std::string, std::string>> not_measured;  ///< name, reason
 };
 /// The benches of the table that --only names (unknown names are InputErrors with the nearest) and

@@ -49,6 +49,7 @@ Selected select(const RunOptions& options, const Setup& setup) {
       continue;
     }
     selected.benches.push_back(entry.make(setup));
+    selected.names.push_back(name);
   }
   if (!left_out.empty()) {
     selected.not_measured.emplace_back("only", "left out by --only: " + left_out);

@@ -65,6 +65,7 @@ TEST_CASE("the value of a block is the median of the samples that count", "[bloc
 
 TEST_CASE("samples are written a line per block and read back the same", "[lines]") {
   Measurements m;
+  m.host = "0123456789ab";
   m.passes = 3;
   m.accepted = 5;
   m.rejected = 1;
@@ -88,6 +89,7 @@ TEST_CASE("samples are written a line per block and read back the same", "[lines
   CHECK(back.rows[0].row.id() == "nvme.read/block=1048576/depth=16");
   CHECK(back.rows[0].blocks[0].value() == 5.5e8);
   CHECK_FALSE(back.is_complete);
+  CHECK(back.host == m.host);
 }
 
 TEST_CASE("a damaged file of samples is refused with its line", "[lines]") {
