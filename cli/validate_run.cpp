@@ -114,10 +114,16 @@ int code_of(Verdict verdict) {
 }
 
 int run_command(const RunFlags& flags) {
-  if (flags.training.train && flags.gpu)
-    throw InputError("--gpu: training computes on the CPU; leave one of --gpu and --train out");
-  if (flags.training.train)
-    return train_command(flags, flags.storage, flags.training, flags.seed, flags.trace, flags.json);
+  if (flags.training.train) {
+    return train_command(flags, flags.storage, flags.training, flags.gpu, flags.seed, flags.trace,
+                         flags.json);
+  }
+  if (flags.gpu && !flags.native) {
+    throw InputError(
+        "--gpu: is of --native, whose works a GPU then does, or of --train, which it then "
+        "computes; "
+        "give one of them");
+  }
   if (flags.native) use_blas_well();
   Scenario scenario = load_scenario(find_scenario(flags.scenario), overrides_of(flags));
   TrialOptions options = trial_of(flags, 1);
@@ -207,10 +213,10 @@ void add_validate_run(CLI::App& validate, int& code) {
   add_output(*run, "--trace", flags->trace,
              "write both timelines for ui.perfetto.dev to this file");
   run->add_flag(
-         "--gpu", flags->gpu,
-         "GPUs are those of this machine, a rank each: their kernels, copies, collectives and "
-         "memory; else host memory and the CPU stand for them")
-      ->needs(run->get_option("--native"));
+      "--gpu", flags->gpu,
+      "with --native: GPUs are those of this machine, a rank each: their kernels, copies, "
+      "collectives and memory; with --train: the first one computes, primitive by primitive from "
+      "host memory, right and not fast; else host memory and the CPU stand for them");
   add_train_flags(*run, flags->training);
   run->footer(
       "Examples:\n"
@@ -221,6 +227,7 @@ void add_validate_run(CLI::App& validate, int& code) {
       "  tidegate validate run my_scenario.yaml --hardware my_node.yaml --storage /mnt/nvme0 "
       "--native "
       "--gpu\n"
+      "  tidegate validate run train_small --storage /tmp --train --gpu\n"
       "The machine needs the memory of the plan's buffers; files have no name and go with the "
       "run.\n"
       "With --gpu, collectives need NCCL. Files straight to GPU memory take cuFile, or, where "

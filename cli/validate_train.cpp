@@ -1,6 +1,7 @@
 #include "cli/validate_train.hpp"
 
 #include <array>
+#include <memory>
 
 #include <CLI/CLI.hpp>
 
@@ -8,6 +9,7 @@
 #include "cli/counts.hpp"
 #include "models/base/files.hpp"
 #include "sim/report/trace.hpp"
+#include "validate/cuda/cuda_training.hpp"
 #include "validate/execute/trained_scenario.hpp"
 
 namespace tidegate {
@@ -24,8 +26,9 @@ void add_train_flags(CLI::App& run, TrainFlags& flags) {
   of_training(run.add_option("--steps", flags.steps, "of the training")
                   ->transform(count_in(1, 60'000))
                   ->capture_default_str());
-  of_training(run.add_flag("--threads", flags.threads,
-                           "ranks are threads of one process; else each is a process"));
+  of_training(
+      run.add_flag("--threads", flags.threads,
+                   "ranks are threads of one process, as with --gpu; else each is a process"));
   CLI::Option* checkpoint =
       run.add_option("--checkpoint", flags.checkpoint,
                      "write parameters and optimizer state to this folder, after the last step")
@@ -40,10 +43,11 @@ void add_train_flags(CLI::App& run, TrainFlags& flags) {
 }
 
 int train_command(const ScenarioFlags& from, const std::vector<std::string>& storage,
-                  const TrainFlags& flags, std::uint64_t seed, const std::string& trace,
-                  bool is_json) {
+                  const TrainFlags& flags, bool on_gpu, std::uint64_t seed,
+                  const std::string& trace, bool is_json) {
   use_blas_well();
   Scenario scenario = load_scenario(find_scenario(from.scenario), overrides_of(from));
+  const std::unique_ptr<train::Backend> gpu = on_gpu ? cuda_training() : nullptr;
   const TrainedScenario trained = train_scenario(scenario, {.storage = storage,
                                                             .steps = flags.steps,
                                                             .seed = seed,
@@ -51,7 +55,8 @@ int train_command(const ScenarioFlags& from, const std::vector<std::string>& sto
                                                             .checkpoint = flags.checkpoint,
                                                             .every = flags.every,
                                                             .resume = flags.resume,
-                                                            .deaths = {}});
+                                                            .deaths = {},
+                                                            .backend = gpu.get()});
   if (!trace.empty()) {
     const std::array runs = {TracedRun{"predicted", &trained.plan.timeline},
                              TracedRun{"trained", &trained.timeline}};

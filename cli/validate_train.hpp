@@ -18,7 +18,7 @@ void add_train_flags(CLI::App& run, TrainFlags& flags);
 
 /// The exit code: 1 when training under the plan is not that without.
 int train_command(const ScenarioFlags& from, const std::vector<std::string>& storage,
-                  const TrainFlags& flags, std::uint64_t seed, const std::string& trace,
-                  bool is_json);
+                  const TrainFlags& flags, bool on_gpu, std::uint64_t seed,
+                  const std::string& trace, bool is_json);
 
 }  // namespace tidegate

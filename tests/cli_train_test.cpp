@@ -130,6 +130,21 @@ TEST_CASE("validate run --train says that training is the same, in text and JSON
   }
 }
 
+TEST_CASE("training on a GPU that is not there says so before anything is written",
+          "[cli][train]") {
+  const TemporaryFolder folder;
+  setenv("CUDA_VISIBLE_DEVICES", "", 1);
+  const Finished none = train({"--gpu", "--steps", "2", "--checkpoint", folder.path().string()});
+  unsetenv("CUDA_VISIBLE_DEVICES");
+  CHECK(none.code == 3);
+  CHECK_THAT(none.err, Containing("no GPU: "));
+  CHECK(none.out.empty());
+  CHECK(fs::is_empty(folder.path()));
+  const Finished neither = run({TIDEGATE_EXECUTABLE, "validate", "run", "train_small", "--gpu"});
+  CHECK(neither.code == 2);
+  CHECK_THAT(neither.err, Containing("--native") && Containing("--train"));
+}
+
 TEST_CASE("validate run --train goes on from a checkpoint", "[cli]") {
   const TemporaryFolder folder;
   const std::string path = folder.path().string();

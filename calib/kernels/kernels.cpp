@@ -34,6 +34,8 @@ void in_parts(std::size_t n, std::size_t granule, int threads, const Part& part)
   }
 }
 
+}  // namespace
+
 AdamStep step_of(const AdamOptions& o) {
   ensure(o.step >= 1, "steps of Adam count from 1");
   const auto t = static_cast<double>(o.step);
@@ -48,6 +50,8 @@ AdamStep step_of(const AdamOptions& o) {
           .root = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t))),
           .epsilon = o.epsilon};
 }
+
+namespace {
 
 auto widen(DType type) {
   ensure(type == DType::bf16 || type == DType::fp16, "a cast is between fp32 and bf16 or fp16");

@@ -22,6 +22,10 @@ struct AdamStep {
   float epsilon;       ///< p = keep·p - (rate·m) / (root·sqrt(v) + epsilon)
 };
 
+struct AdamOptions;
+/// What every implementation of a step goes by (kernels.hpp).
+AdamStep step_of(const AdamOptions& options);
+
 /// Elements whose squares are added up before they meet others: the sum over an array is that of
 /// its blocks in order, whoever summed which.
 inline constexpr std::size_t norm_block = 4096;

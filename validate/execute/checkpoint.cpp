@@ -234,6 +234,9 @@ std::string fingerprint(const Workload& w, const LayerGraph& graph,
   std::string update;  // where it is not Adam's on masters
   if (u.rule == Update::Rule::sgd) update += ", SGD";
   if (!u.keeps_master) update += ", no masters";
+  if (options.backend != nullptr)
+    update +=
+        ", computed " + options.backend->place() + ", " + options.backend->products_text(w.dtype);
   return fmt::format(
       "training of {} parameters in {}, operators {:016x}, activation {}, window {}, rotary {}: "
       "seed {}, {} ranks of {} micro-batches of {} sequences of {} tokens, gradients reduced every "

@@ -14,7 +14,6 @@
 #include "sim/policy/build_plan.hpp"
 #include "sim/report/period.hpp"
 #include "validate/execute/checkpoint.hpp"
-#include "validate/train/matrix.hpp"
 #include "validate/train/operators.hpp"
 
 namespace tidegate {
@@ -70,7 +69,8 @@ class ScenarioTraining {
     options_ = {.seed = request.seed,
                 .ranks = layout_.data(),
                 .update = update_of_plan(),
-                .reduces_every_micro_step = scenario.policy.zero.stage >= 2};
+                .reduces_every_micro_step = scenario.policy.zero.stage >= 2,
+                .backend = request.backend};
     check_state();
     print_ = fingerprint(scenario.workload, graph_, options_);
     if (!request.checkpoint.empty()) check_checkpoint_folder(request.checkpoint, graph_, print_);
@@ -78,8 +78,11 @@ class ScenarioTraining {
                .policy = scenario.policy.describe(),
                .profile = scenario.machine.name(),
                .ranks = scenario.ranks,
-               .are_processes = scenario.ranks > 1 && !request.in_one_process,
-               .parameters = graph_.parameters};
+               .are_processes =
+                   scenario.ranks > 1 && !request.in_one_process && request.backend == nullptr,
+               .parameters = graph_.parameters,
+               .place = options_.computes().place(),
+               .products = options_.computes().products_text(scenario.workload.dtype)};
   }
 
   TrainedScenario run() {
@@ -148,7 +151,6 @@ class ScenarioTraining {
     const std::int64_t left = request_.steps - state_.step;
     result_.plan = plan(is_cut ? std::min(request_.every, left) : left);
     const SimulatedPlan& p = result_.plan;
-    result_.products = train::products_text(scenario_.workload.dtype);
     result_.predicted = iteration_time(p.plan, p.timeline);
     const Rig rig{.machine = scenario_.machine,
                   .pace = Pace::native,

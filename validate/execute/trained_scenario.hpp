@@ -23,6 +23,9 @@ struct TrainRequest {
   std::int64_t every = 0;       ///< steps between them; 0: after the last alone
   std::string resume;           ///< a state, or the newest of a folder, to go on from
   std::vector<Death> deaths;
+  /// Computes both trainings; null: cores. Else it outlives the call, and ranks are threads, since
+  /// what a GPU's library has begun does not survive a fork.
+  const train::Backend* backend = nullptr;
 };
 
 struct TrainedScenario {
@@ -35,13 +38,14 @@ struct TrainedScenario {
   std::size_t numbers = 0;            ///< of parameters and moments
   std::size_t other_losses = 0;       ///< of micro-steps and ranks: not the same bits
   std::size_t other_numbers = 0;      ///< the same of `numbers`
-  std::string products;               ///< how matrices were multiplied, train::products_text
+  std::string place;                  ///< what computed: "on cores"
+  std::string products;               ///< how matrices were multiplied, Backend::products_text
   Seconds predicted;                  ///< iteration on the machine of the profile
   Seconds measured, alone_measured;   ///< step here, under the plan and without one
   std::int64_t file_bytes_read = 0, file_bytes_written = 0, beside = 0;
   std::vector<std::string> checkpoints;
   /// Tasks of the last steps by kind, in the time of the profile's devices and in that of this
-  /// machine; those of kernels are arithmetic in fp32 on cores, whatever the profile is of.
+  /// machine; those of kernels are arithmetic in fp32 at `place`, whatever the profile is of.
   std::vector<Group> kinds;
   SimulatedPlan plan;  ///< the last that was run, as predicted for the machine of the profile
   Timeline timeline;   ///< of that run

@@ -47,10 +47,11 @@ std::string kinds_text(const TrainedScenario& t) {
         {g.name, to_text(g.time.predicted), to_text(g.time.measured), std::to_string(g.tasks)});
   }
   return to_text(table) +
-         "Predicted: by the devices of the profile. Measured: here, where kernels are arithmetic "
-         "in "
-         "fp32 on cores and copies carry what tasks mean, not what the profile's devices would do; "
-         "validate run without --train compares rates.\n";
+         fmt::format(
+             "Predicted: by the devices of the profile. Measured: here, where kernels are "
+             "arithmetic in fp32 {} and copies carry what tasks mean, not what the profile's "
+             "devices would do; validate run without --train compares rates.\n",
+             t.place);
 }
 
 std::string as_text(const TrainedScenario& t) {
@@ -71,11 +72,11 @@ std::string to_text(const TrainedScenario& t) {
                       to_text(Bytes(static_cast<double>(t.file_bytes_written))));
   text += fmt::format("Matrices were multiplied {}; all else in fp32.\n", t.products);
   text += fmt::format(
-      "A step took {} here, on cores ({} without offload). On the devices of {} the plan's "
+      "A step took {} here, {} ({} without offload). On the devices of {} the plan's "
       "iteration is predicted to take {}: another machine, not to be compared unless its profile "
       "is "
       "of this one.\n",
-      to_text(t.measured), to_text(t.alone_measured), t.profile, to_text(t.predicted));
+      to_text(t.measured), t.place, to_text(t.alone_measured), t.profile, to_text(t.predicted));
   text += "\n" + kinds_text(t) + "\n";
   if (t.beside > 0) {
     text += fmt::format("{} of contents found no room in the buffers of the plan and lay beside.\n",
@@ -107,6 +108,7 @@ std::string to_json(const TrainedScenario& t) {
                           {"first_step", t.first_step},
                           {"losses", t.losses},
                           {"losses_without_offload", t.alone},
+                          {"computed", t.place},
                           {"products", t.products},
                           {"step_s", t.measured.value()},
                           {"step_without_offload_s", t.alone_measured.value()},

@@ -11,7 +11,7 @@ TrainingWorker::TrainingWorker(const Plan& plan, const Rig& rig, const Workload&
                                Memories::Sharing sharing)
     : plan_(plan),
       rig_(plan, rig, {.is_meant = true, .memory = sharing}),
-      shelves_(plan, sharing),
+      shelves_(plan, sharing, options.computes().memory()),
       files_(plan, rig_),
       arithmetic_(plan, workload, graph, options, this),
       pages_(seats_of(plan) + 1),

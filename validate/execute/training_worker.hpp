@@ -11,8 +11,8 @@
 #include "validate/execute/shelves.hpp"
 
 /// Training as the work of a plan's tasks: what a task means is done where its work is due, on
-/// tensors that lie in the rig's arenas and files and nowhere else. Works that mean nothing are
-/// done as on any rig.
+/// tensors that lie in the rig's arenas (or the GPU's memory, shelves.hpp) and files and nowhere
+/// else. Works that mean nothing are done as on any rig.
 ///
 /// A plan may free a buffer while a task still reads it, if nobody needs what the task makes of it
 /// (a store that SSDTrain could not cancel any more). Its memory is then kept until the task is

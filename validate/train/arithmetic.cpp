@@ -249,6 +249,8 @@ void Arithmetic::update(TaskId task, const Deed& deed, std::span<const Read> inp
   }
   TrainingOptions options = options_;
   options.update = rule();
+  const bool is_on_gpu = std::holds_alternative<Compute>(plan_.work(task));
+  if (!is_on_gpu) options.backend = nullptr;  // states on the host are updated by cores
   train::update(states, inputs[0].cell->values[0], options,
                 start_.step + plan_.task(task).iteration + 1, workload_);
   for (const Access& a : plan_.meaning.of(deed)) {

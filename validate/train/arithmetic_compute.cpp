@@ -16,8 +16,8 @@ Batch Arithmetic::batch(TaskId task, const Deed& deed, std::uint16_t rank) const
 
 Site Arithmetic::site(const Deed& deed, const Batch& batch) const {
   const Layer& layer = graph_.layers[static_cast<std::size_t>(deed.layer)];
-  return {workload_, layer, layer.operators[static_cast<std::size_t>(deed.op)], batch.tokens,
-          batch.labels};
+  return {workload_,    layer,        layer.operators[static_cast<std::size_t>(deed.op)],
+          batch.tokens, batch.labels, options_.computes()};
 }
 
 namespace {
@@ -126,7 +126,7 @@ void Arithmetic::backward(TaskId task, const Deed& deed, std::span<const Read> i
       if (content.kind == Kind::gradient) {
         for (const Kind kind : {Kind::tied, Kind::gradient}) {
           const Values* before = earlier(kind, content.tensor);
-          if (before != nullptr) add_to(sum, *before, workload_.dtype);
+          if (before != nullptr) add_to(sum, *before, workload_.dtype, options_.computes());
         }
       }
     }

@@ -1,61 +1,16 @@
-#include <cmath>
-#include <numbers>
-
-#include "models/base/error.hpp"
 #include "validate/train/parts.hpp"
 
 namespace tidegate::train {
 namespace {
 
-// gelu(x) = x Φ(x) (Hendrycks and Gimpel 2016), silu(x) = x / (1 + e^-x).
-double value(Activation kind, double x) {
-  switch (kind) {
-    case Activation::gelu:
-      return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
-    case Activation::silu:
-      return x / (1 + std::exp(-x));
-    case Activation::relu:
-      return x > 0 ? x : 0;
-  }
-  return 0;
-}
-
-double slope(Activation kind, double x) {
-  switch (kind) {
-    case Activation::gelu:
-      return 0.5 * (1 + std::erf(x / std::numbers::sqrt2)) +
-             x * std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
-    case Activation::silu: {
-      const double s = 1 / (1 + std::exp(-x));
-      return s * (1 + x * (1 - s));
-    }
-    case Activation::relu:
-      return x > 0 ? 1 : 0;
-  }
-  return 0;
-}
-
 Values activated(const Site& site, std::span<const float> x) {
-  Values y(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i)
-    y[i] = rounded(static_cast<float>(value(site.workload.network.activation, x[i])),
-                   site.workload.dtype);
-  return y;
+  return site.backend.activated(site.workload.network.activation, x, site.workload.dtype);
 }
 
-// dy · f'(x); of ReLU the output does as well as the input.
+// Of ReLU the output does as well as the input.
 Values through_activation(const Site& site, std::span<const float> dy, std::span<const float> x) {
-  Values dx(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i)
-    dx[i] = rounded(static_cast<float>(dy[i] * slope(site.workload.network.activation, x[i])),
-                    site.workload.dtype);
-  return dx;
-}
-
-Values product(std::span<const float> a, std::span<const float> b, DType type) {
-  Values y(a.size());
-  for (std::size_t i = 0; i < a.size(); ++i) y[i] = rounded(a[i] * b[i], type);
-  return y;
+  return site.backend.through_activation(site.workload.network.activation, dy, x,
+                                         site.workload.dtype);
 }
 
 }  // namespace
@@ -98,7 +53,7 @@ Tensors ffn_up_backward(const Site& site, const Tensors& tensors, Flow& flow,
     back(0, flow.gate, n.ffn);
     back(bias ? 2 : 1, flow.up, n.ffn);
   }
-  round_all(dx, site.workload.dtype);
+  site.backend.round(dx, site.workload.dtype);
   flow.branch = std::move(dx);
   flow.gate.clear(), flow.up.clear();
   return gradients;
@@ -111,7 +66,7 @@ void activate(const Site& site, const Tensors&, Flow& flow, Storages& storages) 
     if (site.saves("activation_output")) site.save(storages, "activation_output", flow.branch);
   } else {
     const Values gate = activated(site, flow.gate);
-    flow.branch = product(gate, flow.up, site.workload.dtype);
+    flow.branch = site.backend.product(gate, flow.up, site.workload.dtype);
     if (site.saves("gate")) site.save(storages, "gate", flow.gate);
     site.save(storages, "up", flow.up);
     site.save(storages, "gate_activation", gate);
@@ -126,8 +81,8 @@ Tensors activate_backward(const Site& site, const Tensors&, Flow& flow, const St
     flow.up = through_activation(site, flow.branch, site.saved(storages, kept));
   } else {
     const Values activation = site.saved(storages, "gate_activation");
-    flow.up = product(flow.branch, activation, type);
-    const Values d = product(flow.branch, site.saved(storages, "up"), type);
+    flow.up = site.backend.product(flow.branch, activation, type);
+    const Values d = site.backend.product(flow.branch, site.saved(storages, "up"), type);
     flow.gate =
         through_activation(site, d, site.saves("gate") ? site.saved(storages, "gate") : activation);
   }
@@ -148,7 +103,7 @@ Tensors ffn_down_backward(const Site& site, const Tensors& tensors, Flow& flow,
   Tensors gradients;
   linear_backward(site, tensors, 0, n.has_ffn_bias, flow.branch, site.saved(storages, "down_input"),
                   n.ffn, n.hidden, dx, gradients);
-  round_all(dx, site.workload.dtype);
+  site.backend.round(dx, site.workload.dtype);
   flow.branch = std::move(dx);
   return gradients;
 }

@@ -28,8 +28,12 @@ constexpr std::uint64_t starts = 1ULL << 40, noise = 1ULL << 41;
 class Run {
  public:
   Run(const Workload& workload, const LayerGraph& graph, const NetworkTensors& parameters,
-      const Batch& batch)
-      : workload_(workload), graph_(graph), parameters_(parameters), batch_(batch) {}
+      const Batch& batch, const Backend& backend)
+      : workload_(workload),
+        graph_(graph),
+        parameters_(parameters),
+        batch_(batch),
+        backend_(backend) {}
 
   void forward(std::size_t layer, Flow& flow, Storages& storages) const {
     for (std::size_t op = 0; op < operators(layer).size(); ++op)
@@ -46,7 +50,7 @@ class Run {
       to.resize(std::max(to.size(), mine.size()));
       for (std::size_t i = 0; i < mine.size(); ++i) {
         round_all(mine[i], workload_.dtype);
-        add_to(to[i], mine[i], workload_.dtype);
+        add_to(to[i], mine[i], workload_.dtype, backend_);
       }
     }
   }
@@ -56,12 +60,14 @@ class Run {
   const LayerGraph& graph_;
   const NetworkTensors& parameters_;
   const Batch& batch_;
+  const Backend& backend_;
 
   const std::vector<Operator>& operators(std::size_t layer) const {
     return graph_.layers[layer].operators;
   }
   Site site(std::size_t layer, std::size_t op) const {
-    return {workload_, graph_.layers[layer], operators(layer)[op], batch_.tokens, batch_.labels};
+    return {workload_,     graph_.layers[layer], operators(layer)[op],
+            batch_.tokens, batch_.labels,        backend_};
   }
 };
 
@@ -114,9 +120,9 @@ Tensors parameters_of(const LayerGraph& graph, const NetworkTensors& all, std::s
 }
 
 MicroStep run(const Workload& workload, const LayerGraph& graph, const NetworkTensors& parameters,
-              const Batch& batch, bool recomputes) {
+              const Batch& batch, bool recomputes, const Backend& backend) {
   ensure(unsupported(workload).empty(), "the workload has an arithmetic");
-  const Run run(workload, graph, parameters, batch);
+  const Run run(workload, graph, parameters, batch, backend);
   const std::size_t layers = graph.layers.size();
   std::vector<Storages> saved(layers);
   std::vector<Values> inputs(layers);

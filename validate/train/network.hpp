@@ -39,6 +39,6 @@ struct MicroStep {
   NetworkTensors gradients;  ///< rounded to the network's type
 };
 MicroStep run(const Workload& workload, const LayerGraph& graph, const NetworkTensors& parameters,
-              const Batch& batch, bool recomputes = false);
+              const Batch& batch, bool recomputes = false, const Backend& backend = cpu_backend());
 
 }  // namespace tidegate::train

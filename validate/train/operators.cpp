@@ -5,14 +5,13 @@
 #include <utility>
 
 #include "models/base/error.hpp"
-#include "validate/train/matrix.hpp"
 #include "validate/train/parts.hpp"
 
 namespace tidegate::train {
 namespace {
 
 void add_residual(const Site& site, const Tensors&, Flow& flow, Storages&) {
-  add_to(flow.stream, flow.branch, site.workload.dtype);
+  add_to(flow.stream, flow.branch, site.workload.dtype, site.backend);
   flow.branch.clear();
 }
 
@@ -145,21 +144,22 @@ void keep(const Site& site, const Flow& flow, Storages& storages) {
   }
 }
 
-void add_to(Values& to, std::span<const float> from, DType type) {
-  if (to.empty()) {
-    to.assign(from.begin(), from.end());
-  } else {
-    for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
-  }
+void add_to(Values& to, std::span<const float> from, DType type, const Backend& backend) {
+  if (!to.empty()) return backend.add(to, from, type);
+  to.assign(from.begin(), from.end());
   round_all(to, type);
 }
 
 Values linear(const Site& site, const Tensors& tensors, std::size_t first, bool has_bias,
               std::span<const float> x, std::int64_t in, std::int64_t out) {
-  Values y = times_transposed(x, tensors.at(first), site.rows(), in, out, site.workload.dtype);
-  const auto width = static_cast<std::size_t>(out);
-  for (std::size_t i = 0; has_bias && i < y.size(); ++i) y[i] += tensors.at(first + 1)[i % width];
-  round_all(y, site.workload.dtype);
+  const LinearShape shape{.rows = site.rows(), .in = in, .out = out};
+  const DType type = site.workload.dtype;
+  Values y = site.backend.times_transposed(x, tensors.at(first), shape, type);
+  if (has_bias) {
+    site.backend.add_to_rows(y, tensors.at(first + 1), type);
+  } else {
+    site.backend.round(y, type);
+  }
   return y;
 }
 
@@ -167,10 +167,11 @@ void linear_backward(const Site& site, const Tensors& tensors, std::size_t first
                      std::span<const float> dy, std::span<const float> x, std::int64_t in,
                      std::int64_t out, Values& dx, Tensors& gradients) {
   if (dx.empty()) dx.resize(static_cast<std::size_t>(site.rows() * in));
+  const LinearShape shape{.rows = site.rows(), .in = in, .out = out};
   const DType type = site.workload.dtype;
-  add_input_gradient(dy, tensors.at(first), site.rows(), in, out, type, dx);
-  gradients.push_back(weight_gradient(dy, x, site.rows(), in, out, type));
-  if (has_bias) gradients.push_back(column_sums(dy, site.rows(), out));
+  site.backend.add_input_gradient(dy, tensors.at(first), shape, type, dx);
+  gradients.push_back(site.backend.weight_gradient(dy, x, shape, type));
+  if (has_bias) gradients.push_back(site.backend.column_sums(dy, out));
 }
 
 Values columns(std::span<const float> values, std::int64_t all, std::int64_t from,

@@ -9,15 +9,16 @@
 
 #include "sim/graph/layer_graph.hpp"
 #include "sim/graph/workload.hpp"
+#include "validate/train/backend.hpp"
 #include "validate/train/values.hpp"
 
 /// The arithmetic of the operators of a layer graph (sim/graph/operators.hpp), forward and
 /// backward.
 ///
 /// An operator takes what the one before it left in the Flow, leaves its own output there, and
-/// writes the storages that the graph says it saves; backward reads those alone. Products of a
-/// linear layer are those of matrix.hpp, all else is computed in fp32; what leaves an operator is
-/// rounded to the network's type.
+/// writes the storages that the graph says it saves; backward reads those alone. What it computes
+/// with are the primitives of a backend (backend.hpp); what leaves an operator is rounded to the
+/// network's type.
 namespace tidegate::train {
 
 /// Short-lived values between two operators of a pass, [tokens, width]: in forward the values
@@ -40,6 +41,7 @@ struct Site {
   const Layer& layer;
   const Operator& op;
   std::span<const std::int32_t> tokens, labels;
+  const Backend& backend = cpu_backend();
 
   std::int64_t rows() const { return workload.micro_batch * workload.sequence; }
   bool saves(std::string_view name) const { return find(name) != nullptr; }
@@ -73,6 +75,7 @@ std::string unsupported(const Workload& workload);
 
 /// sum over the reverse of forward's in-place sum: to += from, rounded; an empty `to` becomes
 /// `from`.
-void add_to(Values& to, std::span<const float> from, DType type);
+void add_to(Values& to, std::span<const float> from, DType type,
+            const Backend& backend = cpu_backend());
 
 }  // namespace tidegate::train

@@ -1,7 +1,5 @@
-#include <cmath>
 #include <vector>
 
-#include "validate/train/matrix.hpp"
 #include "validate/train/parts.hpp"
 
 namespace tidegate::train {
@@ -44,37 +42,22 @@ Values copied_to_heads(const Values& kv, const Network& n) {
   return all;
 }
 
-Values summed_over_groups(const Values& all, const Network& n, DType type) {
-  const std::int64_t group = n.heads / n.kv_heads, d = n.head_dim;
-  Values kv(all.size() / static_cast<std::size_t>(group));
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const auto head = static_cast<std::int64_t>(i) / d;
-    kv[static_cast<std::size_t>(head / group * d) + i % static_cast<std::size_t>(d)] += all[i];
-  }
-  round_all(kv, type);
-  return kv;
+Values summed_over_groups(const Site& site, const Values& all) {
+  const Network& n = site.workload.network;
+  return site.backend.sum_groups(all, n.heads / n.kv_heads, n.head_dim, site.workload.dtype);
 }
 
-// Su et al. 2021 (RoPE), pairs (i, i + rotated / 2) of the first `rotated` numbers of a head, angle
-// position · 10000^(-2i / rotated). Its inverse is its transpose: backward turns the other way.
 void turn(const Site& site, Values& values, double sign) {
   const Network& n = site.workload.network;
-  const std::int64_t d = n.head_dim;
-  const auto rotated = static_cast<std::int64_t>(n.rotary_fraction * static_cast<double>(d)) / 2;
-  const auto heads = static_cast<std::int64_t>(values.size()) / d / site.rows();
-  for (std::int64_t h = 0; h < site.rows() * heads; ++h) {
-    const auto position = static_cast<double>(h / heads % site.workload.sequence);
-    float* head = values.data() + h * d;
-    for (std::int64_t i = 0; i < rotated; ++i) {
-      const double exponent = static_cast<double>(i) / static_cast<double>(rotated);
-      const double angle = position * std::pow(10000.0, -exponent);
-      const double c = std::cos(angle), s = sign * std::sin(angle);
-      const double a = head[i], b = head[i + rotated];
-      head[i] = static_cast<float>(a * c - b * s);
-      head[i + rotated] = static_cast<float>(b * c + a * s);
-    }
-  }
-  round_all(values, site.workload.dtype);
+  const auto heads = static_cast<std::int64_t>(values.size()) / n.head_dim / site.rows();
+  const auto turned =
+      static_cast<std::int64_t>(n.rotary_fraction * static_cast<double>(n.head_dim));
+  site.backend.turn(values,
+                    {.sequence = site.workload.sequence,
+                     .heads = heads,
+                     .head_dim = n.head_dim,
+                     .pairs = turned / 2},
+                    sign, site.workload.dtype);
 }
 
 }  // namespace
@@ -92,8 +75,8 @@ void keep_projections(const Site& site, Flow& flow, Storages& storages) {
 
 void merge_copies(const Site& site, Flow& flow) {
   if (!site.saves("q") || !is_repeated(site)) return;
-  flow.k = summed_over_groups(flow.k, site.workload.network, site.workload.dtype);
-  flow.v = summed_over_groups(flow.v, site.workload.network, site.workload.dtype);
+  flow.k = summed_over_groups(site, flow.k);
+  flow.v = summed_over_groups(site, flow.v);
 }
 
 void qkv(const Site& site, const Tensors& tensors, Flow& flow, Storages& storages) {
@@ -133,7 +116,7 @@ Tensors qkv_backward(const Site& site, const Tensors& tensors, Flow& flow,
                     gradients);
     first += n.has_attention_bias ? 2 : 1;
   }
-  round_all(dx, site.workload.dtype);
+  site.backend.round(dx, site.workload.dtype);
   flow.branch = std::move(dx);
   flow.q.clear(), flow.k.clear(), flow.v.clear();
   return gradients;
@@ -166,7 +149,7 @@ Tensors output_backward(const Site& site, const Tensors& tensors, Flow& flow,
   linear_backward(site, tensors, 0, n.has_output_bias, flow.branch,
                   site.saved(storages, "projection_input"), query_width(n), n.hidden, dx,
                   gradients);
-  round_all(dx, site.workload.dtype);
+  site.backend.round(dx, site.workload.dtype);
   flow.branch = std::move(dx);
   return gradients;
 }

@@ -60,7 +60,8 @@ class Trainer {
         if (options_.between) options_.between();
         const Batch batch =
             batch_of(workload_, options_.seed, step, m, static_cast<std::int64_t>(r));
-        MicroStep one = train::run(workload_, graph_, parameters_, batch, options_.recomputes);
+        MicroStep one = train::run(workload_, graph_, parameters_, batch, options_.recomputes,
+                                   options_.computes());
         losses_.push_back(one.loss);
         if (options_.reduces_every_micro_step) local[r].clear();
         add(local[r], one.gradients, workload_.dtype);
@@ -130,10 +131,9 @@ void update(States& states, std::span<const float> gradient, const TrainingOptio
   adam.step = step;
   adam.scale = 1.0F / static_cast<float>(workload.accumulation);
   if (options.update.rule == Update::Rule::adam) {
-    cpu::adam(states.master, states.first, states.second, gradient, adam, 1);
+    options.computes().adam(states.master, states.first, states.second, gradient, adam);
   } else {
-    for (std::size_t i = 0; i < gradient.size(); ++i)
-      states.master[i] -= adam.rate * (adam.scale * gradient[i]);
+    options.computes().sgd(states.master, gradient, adam.rate, adam.scale);
   }
   if (options.update.keeps_master) return;
   for (Values* values : {&states.master, &states.first, &states.second})

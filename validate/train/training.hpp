@@ -41,6 +41,8 @@ struct TrainingOptions {
   /// add up by themselves and reduce once. In 16 bits the sums round differently.
   bool reduces_every_micro_step = false;
   std::function<void()> between;  ///< called before every micro-batch; what it throws ends training
+  const Backend* backend = nullptr;  ///< null: the CPU's; else outlives the training
+  const Backend& computes() const { return backend != nullptr ? *backend : cpu_backend(); }
 };
 struct Training {
   std::vector<double> losses;  ///< of every micro-step and rank, in this order

@@ -84,6 +84,7 @@ struct Matmul::State {
   cublasLtHandle_t handle = nullptr;
   cublasLtMatmulDesc_t description = nullptr;
   cublasLtMatrixLayout_t w = nullptr, x = nullptr, y = nullptr;
+  bool adds = false;
   DeviceBuffer workspace;
   std::vector<cublasLtMatmulHeuristicResult_t> algorithms;
 
@@ -94,46 +95,47 @@ struct Matmul::State {
     if (description != nullptr) lt.free_description(description);
     if (handle != nullptr) lt.destroy(handle);
   }
-  void describe(const Gemm& shape, Weights weights);
-  void repeat(cublasLtMatrixLayout_t layout, std::int64_t count, std::int64_t each) const;
-  void ask(const Gemm& shape, int most);
+  void describe(const Product& product);
+  void transpose(cublasLtMatmulDescAttributes_t which, bool is_transposed) const;
+  cublasLtMatrixLayout_t layout(const ColumnLayout& matrix, DType type, std::int64_t batch) const;
+  void ask(const Product& product, int most);
 };
 
-// cuBLASLt is column-major: there x is [k,m], w is [k,n] or [n,k], and y[n,m] = wᵀ · x or w · x.
-void Matmul::State::describe(const Gemm& shape, Weights weights) {
+void Matmul::State::describe(const Product& product) {
   lt.check(lt.make_description(&description, CUBLAS_COMPUTE_32F, CUDA_R_32F),
            "cublasLtMatmulDescCreate");
-  const bool is_transposed = weights == Weights::by_outputs;
+  const ColumnProduct columns = by_columns(product);
+  transpose(CUBLASLT_MATMUL_DESC_TRANSA, columns.b.is_transposed);
+  transpose(CUBLASLT_MATMUL_DESC_TRANSB, columns.a.is_transposed);
+  w = layout(columns.b, product.operands, product.batch);
+  x = layout(columns.a, product.operands, product.batch);
+  y = layout(columns.c, product.result, product.batch);
+  adds = product.adds;
+}
+
+void Matmul::State::transpose(cublasLtMatmulDescAttributes_t which, bool is_transposed) const {
   const cublasOperation_t operation = is_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-  lt.check(
-      lt.set_description(description, CUBLASLT_MATMUL_DESC_TRANSA, &operation, sizeof(operation)),
-      "cublasLtMatmulDescSetAttribute");
-  const auto type = cuda_type(shape.dtype);
-  const auto m = static_cast<std::uint64_t>(shape.m);
-  const auto n = static_cast<std::uint64_t>(shape.n);
-  const auto k = static_cast<std::uint64_t>(shape.k);
-  lt.check(is_transposed ? lt.make_layout(&w, type, k, n, shape.k)
-                         : lt.make_layout(&w, type, n, k, shape.n),
-           "cublasLtMatrixLayoutCreate");
-  lt.check(lt.make_layout(&x, type, k, m, shape.k), "cublasLtMatrixLayoutCreate");
-  lt.check(lt.make_layout(&y, cuda_type(result_type(shape.dtype)), n, m, shape.n),
-           "cublasLtMatrixLayoutCreate");
-  if (shape.batch == 1) return;
-  repeat(w, shape.batch, shape.n * shape.k);
-  repeat(x, shape.batch, shape.m * shape.k);
-  repeat(y, shape.batch, shape.m * shape.n);
+  lt.check(lt.set_description(description, which, &operation, sizeof(operation)),
+           "cublasLtMatmulDescSetAttribute");
 }
 
-void Matmul::State::repeat(cublasLtMatrixLayout_t layout, std::int64_t count,
-                           std::int64_t each) const {
-  const auto batch = static_cast<std::int32_t>(count);
-  lt.check(lt.set_layout(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch, sizeof(batch)),
+cublasLtMatrixLayout_t Matmul::State::layout(const ColumnLayout& matrix, DType type,
+                                             std::int64_t batch) const {
+  cublasLtMatrixLayout_t made = nullptr;
+  lt.check(lt.make_layout(&made, cuda_type(type), static_cast<std::uint64_t>(matrix.rows),
+                          static_cast<std::uint64_t>(matrix.columns), matrix.leading),
+           "cublasLtMatrixLayoutCreate");
+  if (batch == 1) return made;
+  const auto count = static_cast<std::int32_t>(batch);
+  const std::int64_t each = matrix.rows * matrix.columns;
+  lt.check(lt.set_layout(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof(count)),
            "cublasLtMatrixLayoutSetAttribute");
-  lt.check(lt.set_layout(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &each, sizeof(each)),
+  lt.check(lt.set_layout(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &each, sizeof(each)),
            "cublasLtMatrixLayoutSetAttribute");
+  return made;
 }
 
-void Matmul::State::ask(const Gemm& shape, int most) {
+void Matmul::State::ask(const Product& product, int most) {
   cublasLtMatmulPreference_t preference = nullptr;
   lt.check(lt.make_preference(&preference), "cublasLtMatmulPreferenceCreate");
   lt.set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_bytes,
@@ -147,21 +149,31 @@ void Matmul::State::ask(const Gemm& shape, int most) {
   std::erase_if(algorithms, [](const auto& one) { return one.state != CUBLAS_STATUS_SUCCESS; });
   if (status != CUBLAS_STATUS_SUCCESS || algorithms.empty()) {
     throw MachineError(fmt::format("cuBLASLt has no algorithm for {} {} x {} x {}: {}",
-                                   name_of(shape.dtype), shape.m, shape.n, shape.k,
+                                   name_of(product.operands), product.m, product.n, product.k,
                                    lt.text(status)));
   }
 }
 
 Matmul::Matmul(int device, const Gemm& shape, int most, Weights weights)
-    : state_(std::make_unique<State>()) {
+    : Matmul(device,
+             Product{.m = shape.m,
+                     .n = shape.n,
+                     .k = shape.k,
+                     .batch = shape.batch,
+                     .b_is_transposed = weights == Weights::by_outputs,
+                     .operands = shape.dtype,
+                     .result = result_type(shape.dtype)},
+             most) {}
+
+Matmul::Matmul(int device, const Product& product, int most) : state_(std::make_unique<State>()) {
   State& s = *state_;
   if (!s.lt.library.is_usable()) throw MachineError(s.lt.library.why_absent());
   const OnDevice here(device);
   s.device = device;
   s.lt.check(s.lt.create(&s.handle), "cublasLtCreate");
   s.workspace = DeviceBuffer(device, workspace_bytes);
-  s.describe(shape, weights);
-  s.ask(shape, most);
+  s.describe(product);
+  s.ask(product, most);
 }
 Matmul::~Matmul() = default;
 Matmul::Matmul(Matmul&& other) noexcept = default;
@@ -173,9 +185,9 @@ std::size_t Matmul::version() const { return state_->lt.version(); }
 void Matmul::enqueue(const Stream& stream, int algorithm, const void* x, const void* w,
                      void* y) const {
   const State& s = *state_;
-  const float one = 1, zero = 0;
+  const float one = 1, kept = s.adds ? 1 : 0;
   const auto& chosen = s.algorithms[static_cast<std::size_t>(algorithm)];
-  s.lt.check(s.lt.matmul(s.handle, s.description, &one, w, s.w, x, s.x, &zero, y, s.y, y, s.y,
+  s.lt.check(s.lt.matmul(s.handle, s.description, &one, w, s.w, x, s.x, &kept, y, s.y, y, s.y,
                          &chosen.algo, s.workspace.data(), workspace_bytes, stream.handle()),
              "cublasLtMatmul");
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "calib/cuda/shim/handles.hpp"
+#include "calib/cuda/shim/product.hpp"
 #include "models/work.hpp"
 
 /// cuBLASLt (libcublasLt): the matrix products that a framework calls.
@@ -23,11 +24,16 @@ enum class Weights : std::uint8_t { by_outputs, by_inputs };
 /// multiplied as fp32, without TF32, which is the default of frameworks; fp8 is E4M3 with scales of
 /// 1, accumulated exactly as asked (no "fast accumulation"), and writes bf16. Other types write
 /// their own. A batch is that many products of operands and results that follow one another.
+///
+/// Of a Product a is x and b is w. Runs give the same bits among themselves on one GPU and version
+/// of the library: each Matmul has a workspace of its own, and the heuristic's first algorithm
+/// follows from the shape (cuBLAS documentation, "Results Reproducibility").
 class Matmul {
  public:
   /// Asks the library's heuristic for at most `most` algorithms, best first. Throws MachineError
   /// when it has none for the shape.
   Matmul(int device, const Gemm& shape, int most, Weights weights = Weights::by_outputs);
+  Matmul(int device, const Product& product, int most);
   ~Matmul();
   Matmul(Matmul&& other) noexcept;
   Matmul& operator=(Matmul&& other) noexcept;
