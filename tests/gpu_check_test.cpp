@@ -16,12 +16,12 @@ case "$1 $2" in
   'calib --dry-run') cat "$(dirname "$0")/cannot" ;;
   'calib --quick') echo "a profile" >"${!#}" ;;
   'validate run')
-    sets=()
+    scenario=$3 sets=()
     while [ $# -gt 0 ]; do
       if [ "$1" = --set ]; then sets+=(--set "$2"); fi
       shift
     done
-    "$REAL" simulate gpu_check_1b "${sets[@]}" | grep 'Fits. An iteration' ;;
+    "$REAL" simulate "$scenario" "${sets[@]}" | grep 'Fits. An iteration' ;;
   *) exit 1 ;;
 esac
 )";
@@ -51,8 +51,9 @@ TEST_CASE("every case of gpu_check is a scenario that fits", "[gpu_check]") {
   const Finished all = checked("");
   INFO(all.out << all.err);
   CHECK(all.code == 0);
-  CHECK(count_of(all.out, "\n== ") == 12);
-  CHECK(count_of(all.out, "Fits. An iteration") == 12);
+  CHECK(count_of(all.out, "\n== ") == 14);  // 12 compared, 2 trained
+  CHECK(count_of(all.out, "\n== trained on the GPU: ") == 2);
+  CHECK(count_of(all.out, "Fits. An iteration") == 14);
   CHECK(count_of(all.out, "Left out") == 0);
 }
 
@@ -63,7 +64,7 @@ TEST_CASE("gpu_check says why it leaves cases out on one GPU without cuFile", "[
       "Not measured: gpu_storage: libcufile.so.0 is not installed\n");
   INFO(one.out << one.err);
   CHECK(one.code == 0);
-  CHECK(count_of(one.out, "Fits. An iteration") == 7);
+  CHECK(count_of(one.out, "Fits. An iteration") == 7 + 2);
   CHECK_THAT(one.out, Containing("== activations straight to the drive\n"
                                  "Left out: libcufile.so.0 is not installed\n") &&
                           Containing("== two ranks of ZeRO-3\n"
