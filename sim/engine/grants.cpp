@@ -9,18 +9,31 @@ bool is_need(const Effect& effect) {
   return effect.kind == Effect::Kind::acquire || effect.kind == Effect::Kind::lock;
 }
 
+// A lock goes back at the end of the task that took it.
+bool is_return(const Effect& effect) {
+  return effect.kind == Effect::Kind::release || effect.kind == Effect::Kind::lock;
+}
+
 }  // namespace
 
 Grants::Grants(const Plan& plan, const std::vector<std::uint8_t>& outcomes)
     : plan_(plan), outcomes_(outcomes), locks_(plan.locks.size()), waiters_(plan.lanes.size()) {
   for (const Tokens& tokens : plan.tokens) pools_.push_back({tokens.count, {}});
-  const bool may_ask = !plan.tokens.empty() || !plan.locks.empty();
-  for (std::size_t t = 0; may_ask && t < plan.size(); ++t) {
-    const auto needs = std::ranges::count_if(plan.effects(static_cast<TaskId>(t)), is_need);
-    needs_ = std::max(needs_, static_cast<std::uint32_t>(needs));
-  }
+  if (!plan.tokens.empty() || !plan.locks.empty()) look_through();
   places_.resize(waiters_.size() * needs_);
   again_.reserve(waiters_.size());
+}
+
+void Grants::look_through() {
+  parts_.resize(plan_.size());
+  for (std::size_t t = 0; t < plan_.size(); ++t) {
+    std::uint32_t needs = 0;
+    for (const Effect& effect : plan_.effects(static_cast<TaskId>(t))) {
+      if (is_need(effect)) ++needs, parts_[t] |= asks;
+      if (is_return(effect)) parts_[t] |= gives;
+    }
+    needs_ = std::max(needs_, needs);
+  }
 }
 
 bool Grants::take_needs(TaskId task, Instant began) {
@@ -44,7 +57,7 @@ bool Grants::take_needs(TaskId task, Instant began) {
 
 void Grants::give_back_needs(TaskId task) {
   for (const Effect& effect : plan_.effects(task)) {
-    if (effect.kind != Effect::Kind::release && effect.kind != Effect::Kind::lock) continue;
+    if (!is_return(effect)) continue;
     if (!effect.when.holds(outcomes_)) continue;
     give_one(effect);
     retry(effect);

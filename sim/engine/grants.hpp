@@ -29,10 +29,10 @@ class Grants {
 
   /// Takes what `task` asks for, and leaves its queues. False when it has to wait: then it is in
   /// the queues from `began` on.
-  bool take(TaskId task, Instant began) { return needs_ == 0 || take_needs(task, began); }
+  bool take(TaskId task, Instant began) { return !has(task, asks) || take_needs(task, began); }
   /// The end of a task: its releases, and its lock.
   void give_back(TaskId task) {
-    if (needs_ > 0) give_back_needs(task);
+    if (has(task, gives)) give_back_needs(task);
   }
   /// Takes a waiting task out of its queues. To be done before an outcome changes what it asks for.
   void withdraw(TaskId task);
@@ -78,8 +78,15 @@ class Grants {
   std::vector<Waiter> waiters_;
   std::vector<Place> places_;  // by lane and need: lane · needs_ + need
   std::uint32_t needs_ = 0;
+  static constexpr std::uint8_t asks = 1, gives = 2;
+  std::vector<std::uint8_t> parts_;  // by task, of asks and gives; empty in a plan without any
+
+  bool has(TaskId task, std::uint8_t part) const {
+    return !parts_.empty() && (parts_[index(task)] & part) != 0;
+  }
   std::vector<TaskId> again_;
 
+  void look_through();
   bool take_needs(TaskId task, Instant began);
   void give_back_needs(TaskId task);
   void clear_all_again();

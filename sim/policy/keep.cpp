@@ -114,8 +114,10 @@ void free_by_operator(Step& step, const char* name, const Visit& visit) {
 }
 
 std::vector<const SavedTensor*> storages_of(const Layer& layer, Part part) {
+  constexpr std::size_t usual = 32;
   std::vector<const SavedTensor*> tensors;
   std::vector<std::int32_t> seen;  // few
+  tensors.reserve(usual), seen.reserve(usual);
   const auto add = [&](bool is_core, bool is_wanted) {
     for (const Operator& op : layer.operators) {
       if (op.is_attention_core != is_core) continue;
