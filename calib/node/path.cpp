@@ -191,6 +191,17 @@ void add_size_effects(SectionWriter& out, const Measurements& m, const std::stri
   }
 }
 
+// Where the driver counted the bytes that went straight between files and GPU memory, both ways.
+void add_gpudirect(SectionWriter& out, const Measurements& m, const std::string& path) {
+  const auto is_direct = [&](const char* direction) {
+    return std::ranges::any_of(rows_of(m, path + direction),
+                               [](const RowResult* r) { return coordinate(r->row, "way") == 1; });
+  };
+  if (!is_direct(".gds_read") || !is_direct(".gds_write")) return;
+  out.told("gpudirect", "true",
+           fmt::format("measured: {0}.gds_read and {0}.gds_write went direct", path));
+}
+
 }  // namespace
 
 Section path_section(const Measurements& m, const StorageTarget& target,
@@ -207,6 +218,7 @@ Section path_section(const Measurements& m, const StorageTarget& target,
   add_pure(out, m, target.name, clients);
   add_mixed(out, m, clients > 1 ? load_of(target.name) : target.name, clients);
   add_size_effects(out, m, target.name);
+  add_gpudirect(out, m, target.name);
   if (target.is_shared) out.plain("shared", "true");
   return out.finish();
 }

@@ -276,6 +276,25 @@ TEST_CASE("mixed rates too near each other for a line are told by what mixing co
         "2 GB/s");
 }
 
+TEST_CASE("a path goes straight to GPU memory where it was seen to, both ways", "[node]") {
+  Setup setup = two_threads();
+  setup.storage.push_back(
+      {.name = "nvme", .folder = "/", .facts = {.type = "ext4", .total = Bytes(1e12)}});
+  const auto told = [&](double read_way, double write_way, const std::vector<std::string>& faults) {
+    Measurements m;
+    m.rows = {row("nvme.gds_read", {{"block", 1048576}, {"way", read_way}}, {5e9}),
+              row("nvme.gds_write", {{"block", 1048576}, {"way", write_way}}, {4e9})};
+    m.rows[1].faults = faults;
+    const NodeProfile profile = node_profile(m, setup, std::nullopt);
+    const Entry* entry = find(profile, "paths.nvme", "gpudirect");
+    return entry == nullptr ? std::string("not told") : entry->text;
+  };
+  CHECK(told(1, 1, {}) == "true");
+  CHECK(told(1, 0, {}) == "not told");   // compatibility mode
+  CHECK(told(-1, 1, {}) == "not told");  // nobody counts
+  CHECK(told(1, 1, {"contents differ"}) == "not told");
+}
+
 TEST_CASE("text that YAML would read as something else is quoted", "[node]") {
   CHECK(scalar_text("plain words") == "plain words");
   CHECK(scalar_text("a: b") == "\"a: b\"");
