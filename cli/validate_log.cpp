@@ -66,7 +66,13 @@ int log_command(const LogFlags& flags) {
   print(flags.json ? to_json(comparison) : to_text(comparison));
   const LogRow* iteration = comparison.row("iteration");
   if (!flags.gate || !iteration) return 0;
-  return std::abs(iteration->error().value_or(0)) <= *flags.gate ? 0 : 1;
+  const double error = std::abs(iteration->error().value_or(0));
+  const bool is_within = error <= *flags.gate;
+  if (!flags.json) {
+    print(fmt::format("The iteration's error of {:.3g} % is {} the gate of {:g} %.\n", 100 * error,
+                      is_within ? "within" : "beyond", 100 * *flags.gate));
+  }
+  return is_within ? 0 : 1;
 }
 
 }  // namespace
@@ -84,7 +90,9 @@ void add_validate_log(CLI::App& validate, int& code) {
       ->add_option("--scenario", flags->scenario,
                    "scenario of the run: a file, or the name of one in scenarios/")
       ->type_name("SCENARIO");
-  command->add_option("--gate", flags->gate, "largest error of the iteration for exit code 0")
+  command
+      ->add_option("--gate", flags->gate,
+                   "largest error of the iteration for exit code 0, as a fraction: 0.1 is 10 %")
       ->check(CLI::Range(0.0, 10.0));
   command->add_flag("--json", flags->json, "print JSON (docs/logs.md)");
   command->footer(

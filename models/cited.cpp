@@ -41,6 +41,18 @@ double size_of(const yaml::Node& node, Dimension dimension) {
 
 }  // namespace
 
+bool CitedMap::is_overridden(const std::string& key) {
+  const auto node = map_.find(key);
+  if (!node) return false;
+  const yaml::Value* inner = node->value().find("value");
+  return is_override(*node) || (inner != nullptr && inner->where.file == override_name);
+}
+
+void CitedMap::doubt_last(std::string why) {
+  provenance_->back().assumed = true;
+  provenance_->back().source = std::move(why);
+}
+
 void CitedMap::record(const yaml::Node& value, yaml::Map& leaf) {
   Provenance entry{.key = leaf.node().path(), .value = plain_text(value.value())};
   const auto source = leaf.find("source");

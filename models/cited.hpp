@@ -30,6 +30,8 @@ class CitedMap {
   /// The keys that are plain: names, counts of parts, flags.
   yaml::Map& plain() { return map_; }
   bool has(const std::string& key) { return map_.has(key); }
+  /// Whether the key, or its value, was set for this run.
+  bool is_overridden(const std::string& key);
 
   /// The value itself, for dimensions that units.hpp does not have.
   yaml::Node value(const std::string& key) { return cited(key, "value"); }
@@ -57,6 +59,8 @@ class CitedMap {
   /// An efficiency in (0, 1] over the size of a kernel: points, or a single value.
   Curve efficiency(const std::string& key, Dimension size);
 
+  /// The value that was read last is told among what is assumed, with this reason.
+  void doubt_last(std::string why);
   /// Records a value that the profile leaves open.
   void assume(const std::string& key, std::string value, std::string why);
 

@@ -170,7 +170,14 @@ void read_network(const yaml::Node& node, Fabric& fabric, std::vector<Provenance
 }
 
 BytesPerSecond mixed_rate(CitedMap& in, const std::string& key, BytesPerSecond pure) {
-  if (in.has(key)) return in.quantity<BytesPerSecond>(key);
+  if (in.has(key)) {
+    const auto rate = in.quantity<BytesPerSecond>(key);
+    const std::string pure_key = key.substr(0, key.find('_'));
+    if (in.is_overridden(pure_key) && !in.is_overridden(key)) {
+      in.doubt_last(fmt::format("of the profile, though {} was set; set it too", pure_key));
+    }
+    return rate;
+  }
   in.assume(key, to_text(pure), "not given; the pure rate, both directions sharing one budget");
   return pure;
 }

@@ -53,7 +53,12 @@ std::string limits_text(const Comparison& c) {
 
 std::string none_text(const Comparison& c) {
   const auto trained = c.trained();
-  if (trained.empty()) return "None of these machines trains this.";
+  if (trained.empty()) {
+    const bool is_open = std::ranges::any_of(
+        c.machines, [](const Assessment& a) { return a.state == State::stopped; });
+    return is_open ? "No machine that was looked at trains this; some were not looked at."
+                   : "None of these machines trains this.";
+  }
   const auto days = [&](std::size_t i) { return c.machines[i].days(); };
   const auto outlay = [&](std::size_t i) { return c.machines[i].costs.outlay(); };
   const std::size_t fastest = *std::ranges::min_element(trained, {}, days);
@@ -103,9 +108,8 @@ std::string life_text(const Assessment& a) {
 }
 
 std::string question_text(const Comparison& c) {
-  std::string text =
-      fmt::format("Asked: {} tokens in iterations of {} sequences ({:.0f} tokens)",
-                  count_text(c.tokens), c.sequences, c.tokens_per_iteration);
+  std::string text = fmt::format("Asked: {} tokens in iterations of {} sequences ({:.0f} tokens)",
+                                 count_text(c.tokens), c.sequences, c.tokens_per_iteration);
   return text + limits_text(c) + ".";
 }
 

@@ -43,15 +43,19 @@ std::string today_text(const TuneReport& r) {
 std::string best_text(const TuneReport& r, std::size_t width) {
   const Tuning& t = r.tuning;
   if (!t.best) {
-    const std::string why = t.is_interrupted
-                                ? "Nothing that fits was found before the search ended."
-                                : "Nothing that was simulated fits.";
+    const std::string why =
+        t.is_interrupted ? "Nothing that fits was found before the search ended."
+        : t.counts.open == 0
+            ? "Nothing of this space fits: every combination was simulated or ruled out."
+            : "Nothing that was simulated fits; some combinations are open.";
     return why + "\n";
   }
   std::string text = "Best:  " + speed_text(*t.best);
-  if (t.today.trial) {
+  if (t.best->changes.empty()) {
+    text += ": as it is";
+  } else if (t.today.trial && t.today.trial->fits) {
     const double change = t.best->trial->pace() / t.today.trial->pace() - 1;
-    text += t.best->changes.empty() ? ": as it is" : fmt::format(" ({})", signed_percent(change));
+    text += fmt::format(" (time {})", signed_percent(change));
   }
   text += ", " + changes_text(t.best->changes.size()) + ".";
   text = wrap(text, width, 7) + "\n";

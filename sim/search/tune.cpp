@@ -305,7 +305,7 @@ class Search {
         if (o == best.picks[a] || (is_changed && !space_.axes[a].options[o].is_today)) continue;
         Picks picks(best.picks);
         picks[a] = o;
-        const Candidate* c = pool_.find(picks);
+        const Candidate* c = pool_.find(is_changed ? without(best.picks, a) : picks);
         const bool is_known = c != nullptr && (c->trial || is_changed);
         if (is_known && (other == nullptr || (c->trial && comes_before(*c, *other)))) other = c;
       }

@@ -223,6 +223,21 @@ TEST_CASE("an override of a path that is not there names those that are", "[prof
             .read == load_machine(folder.node()).paths()[0].read);
 }
 
+TEST_CASE("a mixed rate that stays when the pure one is set is told as doubtful", "[profile]") {
+  const Folder folder;
+  folder.edit("drive.yaml", "read:", "read_mixed: {value: 3 GB/s, source: \"fio\"}\nread:");
+  const auto told = [&](const std::vector<std::pair<std::string, std::string>>& overrides) {
+    return origin(load_machine(folder.node(), overrides), "paths.nvme.read_mixed");
+  };
+  CHECK(told({}).source == "fio");
+  CHECK(told({{"paths.nvme.read", "14 GB/s"}}).assumed);
+  CHECK_THAT(told({{"paths.nvme.read", "14 GB/s"}}).source, Containing("set it too"));
+  CHECK(told({{"paths.nvme.read.value", "14 GB/s"}}).assumed);
+  CHECK_FALSE(told({{"paths.nvme.write", "14 GB/s"}}).assumed);
+  CHECK_THAT(told({{"paths.nvme.read", "14 GB/s"}, {"paths.nvme.read_mixed", "6 GB/s"}}).source,
+             !Containing("set it too"));
+}
+
 TEST_CASE("every provenance key can be overridden with its own text", "[profile]") {
   const Folder folder;
   const Machine machine = load_machine(folder.node());

@@ -67,9 +67,13 @@ class CudaFiles final : public DirectFiles {
     const cuda::OnDevice here(gpu);
     library().register_buffer(memory.data(), memory.size());
   }
+  // After an error that the GPU keeps, every call fails, and what it held goes with the process.
   void detach(std::uint16_t gpu, std::span<std::byte> memory) override {
-    const cuda::OnDevice here(gpu);
-    library().deregister_buffer(memory.data());
+    try {
+      const cuda::OnDevice here(gpu);
+      library().deregister_buffer(memory.data());
+    } catch (const MachineError&) {
+    }
   }
 
  private:

@@ -23,15 +23,21 @@ class CudaKernels final : public train::KernelDevice {
 
   std::string name() const override { return name_; }
   std::string products_text(DType type) const override {
-    return fmt::format("in {} with sums in fp32 by cuBLASLt on {}", tidegate::name_of(type), name_);
+    return fmt::format("in {} with sums in fp32 by cuBLASLt {} on {}", tidegate::name_of(type),
+                       cuda::cublas_lt_version(), name_);
   }
 
   std::byte* allocate(std::int64_t bytes) override {
     const std::lock_guard lock(mutex_);
     return pool_.allocate(static_cast<std::size_t>(bytes));
   }
+  // Works that use it may be under way where an error ended their caller early.
   void free(std::byte* at) noexcept override {
     const std::lock_guard lock(mutex_);
+    try {
+      stream_.wait();
+    } catch (const MachineError&) {  // the GPU does nothing any more
+    }
     pool_.free(at);
   }
   void put(std::span<const std::byte> from, std::byte* to) override {
@@ -81,7 +87,8 @@ class CudaKernels final : public train::KernelDevice {
 }  // namespace
 
 std::unique_ptr<train::Backend> cuda_training() {
-  if (const std::string why = cuda::why_no_gpu(); !why.empty()) throw MachineError(why);
+  const char* why_none = "";
+  if (cuda::device_count(&why_none) == 0) throw MachineError(std::string("no GPU: ") + why_none);
   if (const std::string why = cuda::why_no_cublas_lt(); !why.empty()) throw MachineError(why);
   return std::make_unique<train::KernelBackend>(
       std::make_unique<CudaKernels>(cuda::gpu_facts().front()));

@@ -82,7 +82,9 @@ std::string direct_remark(FileWay way, std::int64_t moved, std::optional<std::in
   }
   if (way == FileWay::not_told || !counted) {
     return "Nothing counts whether files came to GPU memory and left it past the host, as the "
-           "prediction takes it: cuFile may have used its compatibility mode.";
+           "prediction takes it: cuFile may have used its compatibility mode. To have nvidia-fs "
+           "count: "
+           "echo 1 > /sys/module/nvidia_fs/parameters/rw_stats_enabled, as root.";
   }
   // Counters are whole MiB, and others may use the driver: at least nine tenths of our bytes.
   const auto ours = static_cast<double>(moved), seen = static_cast<double>(*counted);

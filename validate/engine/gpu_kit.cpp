@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/core.h>
+
+#include "models/base/error.hpp"
+#include "models/base/units.hpp"
 #include "validate/engine/team_trial.hpp"
 
 namespace tidegate {
@@ -23,18 +27,14 @@ GpuKit::GpuKit(const GpuNeeds& needs, const Devices& devices, std::span<std::byt
   if (needs.is_pinned && !host.empty())
     pinned_ = PinnedPages(devices.at(needs.gpus.begin()->first), host);
   for (const auto& [number, need] : needs.gpus) {
-    const std::shared_ptr<Device>& device = devices.at(number);
-    Gpu& gpu = gpus_[number];
-    if (need.out > 0) gpu.out = DeviceMemory(device, need.out);
-    if (need.in > 0) gpu.in = DeviceMemory(device, need.in);
-    gpu.seat = device->sit_down(need.kernels);
-    for (const std::span<std::byte> end : {gpu.out.bytes(), gpu.in.bytes()}) {
-      if (need.has_files && direct != nullptr && !end.empty())
-        attached_.emplace_back(direct, number, end);
+    try {
+      sit_down(number, need, devices.at(number), host, direct);
+    } catch (const MachineError& error) {
+      throw MachineError(fmt::format(
+          "GPU {} ({}), where a thread needs {} for ends of copies beside the plan's pools: {}",
+          number, devices.at(number)->name(),
+          tidegate::to_text(Bytes(static_cast<double>(need.out + need.in))), error.what()));
     }
-    // What is written to a drive are ordinary numbers: some compress.
-    const std::size_t filled = need.has_files ? std::min(host.size(), gpu.out.bytes().size()) : 0;
-    if (filled > 0) gpu.seat->copy(host.first(filled), gpu.out.bytes().first(filled));
   }
   for (const auto& [group, exchanges] : needs.teams) {
     teams_[group] = devices.teams->sit_down(group);
@@ -42,6 +42,22 @@ GpuKit::GpuKit(const GpuNeeds& needs, const Devices& devices, std::span<std::byt
     for (const std::uint16_t gpu : group) members.push_back({&seat(gpu), out(gpu), in(gpu)});
     try_team(devices, group, members, exchanges, [&](const Exchange& e) { run(group, e); });
   }
+}
+
+void GpuKit::sit_down(std::uint16_t number, const GpuNeeds::Gpu& need,
+                      const std::shared_ptr<Device>& device, std::span<std::byte> host,
+                      const std::shared_ptr<DirectFiles>& direct) {
+  Gpu& gpu = gpus_[number];
+  if (need.out > 0) gpu.out = DeviceMemory(device, need.out);
+  if (need.in > 0) gpu.in = DeviceMemory(device, need.in);
+  gpu.seat = device->sit_down(need.kernels);
+  for (const std::span<std::byte> end : {gpu.out.bytes(), gpu.in.bytes()}) {
+    if (need.has_files && direct != nullptr && !end.empty())
+      attached_.emplace_back(direct, number, end);
+  }
+  // What is written to a drive are ordinary numbers: some compress.
+  const std::size_t filled = need.has_files ? std::min(host.size(), gpu.out.bytes().size()) : 0;
+  if (filled > 0) gpu.seat->copy(host.first(filled), gpu.out.bytes().first(filled));
 }
 
 void GpuKit::run(const Collective& collective) {

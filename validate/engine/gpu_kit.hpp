@@ -55,6 +55,9 @@ class GpuKit {
   std::vector<AttachedMemory> attached_;
   std::map<GpuNeeds::Group, std::unique_ptr<DeviceTeam>> teams_;
 
+  void sit_down(std::uint16_t number, const GpuNeeds::Gpu& need,
+                const std::shared_ptr<Device>& device, std::span<std::byte> host,
+                const std::shared_ptr<DirectFiles>& direct);
   void run(const GpuNeeds::Group& group, const Exchange& exchange);
 };
 

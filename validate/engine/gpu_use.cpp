@@ -168,8 +168,8 @@ std::vector<std::string> let_gpus_meet(const Plan& plan, const Devices& devices)
     const std::uint16_t from = copy->from.index, to = copy->to.index;
     if (from == to || !met.insert({from, to}).second || devices.at(to)->admit(from)) continue;
     remarks.push_back(fmt::format(
-        "Copies from GPU {} to GPU {} went through the host, since neither reaches the other's "
-        "memory; the prediction takes the links between GPUs.",
+        "Copies from GPU {0} to GPU {1} went through the host, since GPU {0} does not reach the "
+        "memory of GPU {1}; the prediction takes the links between GPUs.",
         from, to));
   }
   return remarks;

@@ -86,7 +86,7 @@ void RigWorker::move_directly(TaskId task, const FileIo& io, std::int64_t offset
   gpu_files_.count(static_cast<std::int64_t>(memory.size()));
 }
 
-// What is checked comes to the host behind the file's time, a page of so many.
+// What is checked comes to the host within the task's time, a page of so many.
 RigWorker::Part RigWorker::reading_to_gpu(TaskId task, const FileIo& io, Kit& kit) {
   const FileKey key = file_key(plan_, task);
   const std::shared_ptr<const Extent> extent = newest(task);

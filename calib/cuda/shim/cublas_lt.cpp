@@ -77,6 +77,7 @@ cudaDataType_t cuda_type(DType type) {
 }  // namespace
 
 std::string why_no_cublas_lt() { return Library().library.why_absent(); }
+std::size_t cublas_lt_version() { return Library().version(); }
 
 struct Matmul::State {
   Library lt;

@@ -14,6 +14,8 @@ namespace tidegate::cuda {
 
 /// Empty when the library can be opened. Slow the first time: it is hundreds of megabytes.
 std::string why_no_cublas_lt();
+/// 130100 is 13.1.0. Of a library that can be opened.
+std::size_t cublas_lt_version();
 
 /// How the second operand lies: by outputs [n,k], as weights of a linear layer do, or by inputs
 /// [k,n].
