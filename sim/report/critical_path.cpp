@@ -102,14 +102,78 @@ std::vector<double> loads_of(const Plan& plan, const Timeline& timeline,
   return loads;
 }
 
-// The resource that a demand takes the largest fraction of; of equal ones the most loaded.
-std::optional<ResourceId> dominant(const Demand& demand, std::span<const double> loads) {
+// How full resources were while a task ran: the work of all tasks, each spread evenly from its
+// start + latency to its end.
+class Fullness {
+ public:
+  Fullness(const Plan& plan, const Timeline& timeline, std::span<const Demand> demands,
+           std::size_t resources)
+      : rates_(resources) {
+    for (std::uint32_t t = 0; t < plan.size(); ++t) {
+      if (is_skipped(plan, TaskId{t}, timeline)) continue;
+      const Demand& demand = demands[index(plan.tasks[t].work)];
+      const Instant from = timeline.start[t] + to_ticks(demand.latency), to = timeline.end[t];
+      if (from >= to) continue;
+      const double speed = demand.alone / to_seconds(to - from);
+      for (const Share& share : demand.used()) {
+        auto& rates = rates_[index(share.resource)];
+        rates.push_back({from, share.fraction * speed, 0});
+        rates.push_back({to, -share.fraction * speed, 0});
+      }
+    }
+    for (std::vector<Rate>& rates : rates_) sum_up(rates);
+  }
+
+  double within(ResourceId resource, Instant from, Instant to) const {
+    const std::vector<Rate>& rates = rates_[index(resource)];
+    return (work(rates, to) - work(rates, from)) / to_seconds(to - from).value();
+  }
+
+ private:
+  struct Rate {  // from an instant on, and the seconds of work before it
+    Instant from;
+    double rate, before;
+  };
+  std::vector<std::vector<Rate>> rates_;  // by resource
+
+  static void sum_up(std::vector<Rate>& rates) {
+    std::ranges::sort(rates, {}, &Rate::from);
+    double rate = 0, work = 0;
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+      if (i > 0) work += rate * to_seconds(rates[i].from - rates[i - 1].from).value();
+      rate += rates[i].rate;
+      rates[i].rate = rate;
+      rates[i].before = work;
+    }
+  }
+  static double work(const std::vector<Rate>& rates, Instant until) {
+    const auto after = std::ranges::upper_bound(rates, until, {}, &Rate::from);
+    if (after == rates.begin()) return 0;
+    const Rate& last = *std::prev(after);
+    return last.before + last.rate * to_seconds(until - last.from).value();
+  }
+};
+
+// assumed: a drive that reads and writes at once is full at about half of its pure rates. Below
+// that a resource did not hold a task up that took longer than alone.
+constexpr double surely_free = 0.5;
+constexpr double stretched = 1.01;  // beyond the rounding of instants
+
+// The resource that a task takes the largest fraction of, of equal ones the most loaded; unless
+// that was free while the task ran longer than alone: then the fullest.
+std::optional<ResourceId> blamed(const Demand& demand, std::span<const double> loads,
+                                 const Fullness& fullness, Instant start, Instant end) {
   const auto used = demand.used();
   if (used.empty()) return std::nullopt;
   const auto weight = [&](const Share& s) {
     return std::pair(s.fraction, loads[index(s.resource)]);
   };
-  return std::ranges::max_element(used, {}, weight)->resource;
+  const ResourceId dominant = std::ranges::max_element(used, {}, weight)->resource;
+  const Instant from = start + to_ticks(demand.latency);
+  if (from >= end || to_seconds(end - from) < stretched * demand.alone) return dominant;
+  const auto full = [&](const Share& s) { return fullness.within(s.resource, from, end); };
+  if (fullness.within(dominant, from, end) >= surely_free) return dominant;
+  return std::ranges::max_element(used, {}, full)->resource;
 }
 
 // Appends the task's time within [from, to], its latency apart.
@@ -127,6 +191,7 @@ std::vector<PathSegment> critical_path(const Plan& plan, const Timeline& timelin
   std::vector<PathSegment> path;
   const Causes causes(plan, timeline, steady.from);
   const std::vector<double> loads = loads_of(plan, timeline, demands);
+  const Fullness fullness(plan, timeline, demands, loads.size());
   Instant now = steady.to;
   TaskId task = steady.last.value_or(none);
   // A lawful timeline ends the walk by itself. Measured clocks that disagree could lead it in a
@@ -137,7 +202,8 @@ std::vector<PathSegment> critical_path(const Plan& plan, const Timeline& timelin
     if (end < now) path.push_back({end, now, Blame::wait, {}, {}});
     now = std::clamp(start, steady.from, end);
     const Demand& demand = demands[index(plan.task(task).work)];
-    blame_task(path, task, demand, dominant(demand, loads), start, now, end);
+    const auto resource = blamed(demand, loads, fullness, start, timeline.end[index(task)]);
+    blame_task(path, task, demand, resource, start, now, end);
     if (now > steady.from) task = causes.of(task);
   }
   if (now > steady.from) path.push_back({steady.from, now, Blame::wait, {}, {}});

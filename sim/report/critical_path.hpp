@@ -22,7 +22,9 @@
 ///      between is a wait that no task explains.
 /// A task's own time is blamed on the resource of which it takes the largest fraction, of equal
 /// ones on that with the most work in the whole plan (a port that two GPUs share, not the link of
-/// one). Its latency (and a task that uses nothing) is blamed on latency.
+/// one); where that was less than half full while the task took longer than alone, on the resource
+/// of the task that was fullest (a drive that eight GPUs read at once, not the link of each). Its
+/// latency (and a task that uses nothing) is blamed on latency.
 namespace tidegate {
 
 enum class Blame { resource, latency, wait };

@@ -99,6 +99,21 @@ TEST_CASE("of resources taken alike the one with more work is blamed", "[critica
   CHECK(report.resources[2].exposed == 2_s);  // the walk ends where no task explains the wait
 }
 
+TEST_CASE("who shares a resource with many is held up by it, not by what it takes most of alone",
+          "[critical path]") {
+  // Four readers, each alone 1 s on its own link and 0.9 s of the drive's time: together the drive
+  // has 3.6 s of work and is full, the links are 1/3.6 = 28 % full.
+  RunBuilder run;
+  for (std::uint16_t r = 0; r < 4; ++r) {
+    Demand own = demand(1 + r, 1);
+    own.use(ResourceId{0}, 0.9);
+    run.add({"read", run.plan.lane("io", r), r}, Delay{Seconds(1 + r)}, own, 0, 3.6);
+  }
+  const Run four = run.finish(1, 4, {{"drive"}, {"link"}, {"link"}, {"link"}, {"link"}});
+  REQUIRE(path_of(four).size() == 1);
+  CHECK(path_of(four)[0].resource == ResourceId{0});
+}
+
 TEST_CASE("tasks without duration do not lead the walk in a circle", "[critical path]") {
   RunBuilder run;
   const LaneId a = run.plan.lane("a", 0), b = run.plan.lane("b", 0);
