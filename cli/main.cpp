@@ -74,6 +74,8 @@ std::vector<std::string> next_commands(const SimulateFlags& flags, const Scenari
     first = same;
     for (const std::string& set : report.fixes->found.front().sets)
       first += " --set " + shell_word(set);
+  } else if (!report.fits) {
+    first = "tidegate tune " + words_of(flags) + "   (searches further for what fits)";
   }
   return {first, same + " --trace trace.json   (open it in ui.perfetto.dev)",
           "tidegate validate published"};

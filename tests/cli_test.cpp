@@ -438,6 +438,13 @@ std::vector<std::string> words_of(const std::string& line) {
 
 }  // namespace
 
+TEST_CASE("a run that does not fit is followed by a search, not by a larger batch", "[cli]") {
+  const Finished run = tidegate_with({"simulate", "llama2_7b_zero_offload_4090", "--no-fixes"});
+  CHECK(run.code == 0);
+  CHECK_THAT(run.out, Containing("Next\n  tidegate tune llama2_7b_zero_offload_4090 ") &&
+                          !Containing("workload.accumulation="));
+}
+
 TEST_CASE("the commands under Next run as they stand", "[cli]") {
   for (const auto& entry : fs::directory_iterator(scenarios)) {
     if (entry.path().extension() != ".yaml") continue;
